@@ -42,6 +42,8 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"
 	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra all --extra dev --generate-hashes --no-strip-extras --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make lock" --output-file requirements-dev.lock $(LOCK_ARGS) pyproject.toml
+	for name in jazzy kilted colcon; do .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make lock" --output-file tests/ros/wheels/$$name.lock $(LOCK_ARGS) tests/ros/wheels/$$name.in || exit 1; done
 
 venv: $(VENV)/.all
 
@@ -67,7 +69,7 @@ ROS1 := python3-roslaunch python3-rosmaster python3-rostopic python3-rosservice 
   python3-diagnostic-msgs python3-std-srvs ros-std-srvs ros-nav-msgs ros-sensor-msgs ros-std-msgs ros-geometry-msgs ros-tf2-msgs ros-rosgraph-msgs
 
 # a peer on the middleware of ROS 2, compiled by its tests, and the means to give it a network of its own
-ROS2 := g++ libfastrtps-dev libfastcdr-dev iproute2 util-linux
+ROS2 := g++ libfastrtps-dev libfastcdr-dev iproute2 util-linux python3-dev python3-venv
 
 # Without root, tests of absent peers are skipped; in CI an absent peer is a failure.
 HAS_PEERS = ( PATH="$$PATH:/usr/sbin"; for program in chromium mosquitto Xvfb systemd-analyze g++ ip unshare; do \
@@ -83,6 +85,7 @@ peers: $(VENV)/.all
 	  || { echo "peers: Chromium, Xvfb, Mosquitto, systemd, ROS 1 or Fast DDS is absent and cannot be installed"; \
 	  [ -z "$$CI" ] && echo "peers: tests that need them are skipped"; }
 	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
+	@$(BIN)/python tools/ros2_peers.py .venv-ros2 || { [ -z "$$CI" ] && echo "peers: tests with ROS 2's wheels are skipped"; }
 	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python tools/install.py "zenoh-ros2-sdk==0.1.8"; }
 
 # Matrices of tests are small, and all workers share the cores.
@@ -151,8 +154,8 @@ lint: lint-fast
 # the part of lint that takes seconds; .pre-commit-config.yaml runs the same before each commit
 .PHONY: lint-fast
 lint-fast: $(VENV)/.all
-	$(BIN)/ruff check src tests bench examples tools hatch_build.py
-	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
+	$(BIN)/ruff check src tests bench examples ros tools hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples ros tools hatch_build.py
 	$(BIN)/python -m tools.prose
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/python tools/web_types.py --check
@@ -200,6 +203,7 @@ compatibility: $(VENV)/.all
 	$(BIN)/python tools/control_reference.py
 	$(BIN)/python tools/options_reference.py
 	$(BIN)/python tools/interfaces_reference.py
+	$(BIN)/python -m tools.ros_packages
 
 clean:
 	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz .mutants .coverage dist

@@ -29,6 +29,7 @@ from bench import (
     spans,
     startup,
     study,
+    threads,
     traffic,
     worlds,
     worlds_batch,
@@ -58,6 +59,7 @@ ALL = {
     "replay": replay.main,
     "study": study.main,
     "calibration": calibration.main,
+    "threads": threads.main,
     "traffic": traffic.main,
     "worlds": worlds.main,
     "worlds_batch": worlds_batch.main,
@@ -69,7 +71,7 @@ def main() -> None:
     import numba
     import numpy
 
-    # Options stand behind the last benchmark and are its own.
+    # Options behind the last benchmark belong to that benchmark.
     first_option = next(
         (k for k, text in enumerate(sys.argv) if k and text.startswith("-")),
         len(sys.argv),
@@ -77,7 +79,7 @@ def main() -> None:
     names, options = sys.argv[1:first_option], sys.argv[first_option:]
     if options and len(names) != 1:
         sys.exit("options need one benchmark: python -m bench NAME OPTION …")
-    # "scaling" takes minutes and writes a picture.
+    # Leave "scaling" out by default: it takes minutes and rewrites a picture of the documentation.
     chosen = names or [name for name in ALL if name != "scaling"]
     print(
         f"Python {platform.python_version()}, NumPy {numpy.__version__}, Numba "

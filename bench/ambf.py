@@ -1,5 +1,5 @@
-"""AMBF's objects: rates without loss, and toggles a second in lockstep, all over
-loopback sockets to other processes.
+"""AMBF's objects: message rates without loss, and lockstep toggles a second, all over loopback
+sockets to other processes.
 
 States are counted by a raw sink of TCPROS and by ``rosbag record`` (where Debian's is
 installed); a number that is missing in their headers (``seq``) is a state that was
@@ -63,7 +63,7 @@ asyncio.run(main())
 
 
 def description(folder: Path, count: int) -> Path:
-    """Description file of `count` boxes with mass in a row."""
+    """Return the path of a description file with `count` boxes with mass in a row."""
     path = folder / f"{count}.yaml"
     names = [f"BODY b{k}" for k in range(count)]
     text = f"bodies: [{', '.join(names)}]\n"
@@ -78,7 +78,7 @@ def description(folder: Path, count: int) -> Path:
 
 
 class Simulator:
-    """A simulator with boxes of a description file, and helper programs."""
+    """A simulator with boxes of a description file, and the programs that measure it."""
 
     def __init__(
         self, folder: Path, count: int, *more: str, generation: str = "2.0"
@@ -132,21 +132,19 @@ class Simulator:
     def __exit__(self, *_: object) -> None:
         for process in (*self.helpers, self.process):
             process.terminate()
-            process.wait(10)
+            process.communicate(timeout=10)
 
 
 def node_of(master: str) -> str:
-    """Address of the simulator's node."""
-    return str(
-        xmlrpc.client.ServerProxy(master).lookupNode("/bench", "/ambf_comm_node")[2]
-    )
+    """Return the address of the simulator's node."""
+    with xmlrpc.client.ServerProxy(master) as proxy:
+        return str(proxy.lookupNode("/bench", "/ambf_comm_node")[2])
 
 
 def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
-    """A connection of TCPROS that reads a topic."""
-    _, _, (_, host, port) = xmlrpc.client.ServerProxy(node_of(master)).requestTopic(
-        "/bench", topic, [["TCPROS"]]
-    )
+    """Return a TCPROS connection that reads a topic."""
+    with xmlrpc.client.ServerProxy(node_of(master)) as proxy:
+        _, _, (_, host, port) = proxy.requestTopic("/bench", topic, [["TCPROS"]])
     text, md5 = types.definition(kind)
     sock = socket.create_connection((host, port))
     sock.sendall(Subscription("/bench", topic, kind, md5, text).hello)
@@ -154,8 +152,8 @@ def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
 
 
 async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int]:
-    """Subscribe to all objects. Returns states a second of an object, states that were
-    lost, and bytes a second.
+    """Subscribe to the states of all objects. Returns states a second of an object, states that
+    were lost, and bytes a second.
     """
     types = Types(more=definitions("2.0"))
     loop = asyncio.get_running_loop()
@@ -202,8 +200,8 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
 
 
 def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
-    """States a second of an object that Debian's ``rosbag record`` receives, least and
-    most, and those that were lost.
+    """Return how many states a second Debian's ``rosbag record`` receives of an object, least
+    and most, and how many states were lost.
     """
     if not Path("/usr/bin/rosbag").exists():
         return "no rosbag here"
@@ -238,10 +236,11 @@ def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
             )
 
     end = max(rows[-1][0] for rows in steps.values() if rows)
+    # Count only the last seconds, in which all objects are connected.
     kept = [
         [(t, s) for t, s in rows if t > end - (seconds - 2) * 10**9]
         for rows in steps.values()
-    ]  # when all have connected
+    ]
     rates = [len(rows) / (seconds - 2) for rows in kept]
     gaps = sum(
         rows[-1][1] - rows[0][1] + 1 - len({s for _, s in rows}) for rows in kept
@@ -258,12 +257,13 @@ def toggles_by_tcpros(
     """
     types = Types(more=definitions(generation))
     kind = "ambf_msgs/ObjectState" if generation == "master" else KIND
-    streams = [
-        peer(master, f"/ambf/env/b{k}/State", kind, types).makefile("rb")
-        for k in range(read_too)
+    objects = [
+        peer(master, f"/ambf/env/b{k}/State", kind, types) for k in range(read_too)
     ]
+    streams = [one.makefile("rb") for one in objects]
     for stream in streams:
-        stream.read(struct.unpack("<I", stream.read(4))[0])  # its header
+        # The first message of a connection is its header, which is not a state.
+        stream.read(struct.unpack("<I", stream.read(4))[0])
     state = peer(master, "/ambf/env/World/State", "ambf_msgs/WorldState", types)
     stream = state.makefile("rb")
 
@@ -271,12 +271,13 @@ def toggles_by_tcpros(
         (size,) = struct.unpack("<I", stream.read(4))
         return stream.read(size)
 
-    read()  # its header
+    # Skip the header of the connection.
+    read()
     text, md5 = types.definition("ambf_msgs/WorldCmd")
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    # the simulator connects to publishers that the master names: this one is a node of
-    # two methods
+    # The simulator connects to publishers that the master names, so this client must answer like a
+    # node; two methods suffice.
     from threading import Thread
     from xmlrpc.server import SimpleXMLRPCServer
 
@@ -287,9 +288,10 @@ def toggles_by_tcpros(
     server.register_function(lambda *_: (1, "", 0), "publisherUpdate")
     Thread(target=server.serve_forever, daemon=True).start()
     uri = f"http://127.0.0.1:{server.server_address[1]}/"
-    xmlrpc.client.ServerProxy(master).registerPublisher(
-        "/bench_world", "/ambf/env/World/Command", "ambf_msgs/WorldCmd", uri
-    )
+    with xmlrpc.client.ServerProxy(master) as proxy:
+        proxy.registerPublisher(
+            "/bench_world", "/ambf/env/World/Command", "ambf_msgs/WorldCmd", uri
+        )
     out, _ = listener.accept()
     out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     size = struct.unpack("<I", out.recv(4))[0]
@@ -304,8 +306,8 @@ def toggles_by_tcpros(
             }
         )
     )
-    # Sequence number, stamp, empty frame, rate of the loop, number of devices; 2.0 has
-    # a rate of the graphics before these.
+    # The message has a sequence number, a stamp, an empty frame, the rate of the loop and the
+    # number of devices. AMBF 2.0 has the rate of its graphics before the rate of the loop.
     offset = 4 + 8 + 4 + 8 * (1 + (generation == "2.0")) + 1
 
     def command(clock: bool) -> None:
@@ -317,7 +319,7 @@ def toggles_by_tcpros(
     seen = [0] * read_too
 
     def step_of(state: bytes) -> int:
-        # Sequence number, stamp and frame precede the step.
+        # The step follows the sequence number, the stamp and the frame.
         (frame,) = struct.unpack_from("<I", state, 12)
         return int(struct.unpack_from("<I", state, 16 + frame)[0])
 
@@ -352,11 +354,14 @@ def toggles_by_tcpros(
 
     took = time.perf_counter() - begin
     server.shutdown()
+    server.server_close()
+    for one in (*objects, *streams, state, stream, out, listener):
+        one.close()
     return count / took, now - before, count * skips
 
 
 def toggles_by_link(port: int, skips: int, seconds: float) -> tuple[float, int, int]:
-    """The same by our own client."""
+    """Return toggles a second, steps made and steps wanted of our own client without ROS."""
     from botyard.clients.ambf import Client
 
     with Client("bench", port=port) as client:
@@ -375,8 +380,8 @@ def toggles_by_link(port: int, skips: int, seconds: float) -> tuple[float, int, 
         return count / (time.perf_counter() - begin), now - before, count * skips
 
 
-def echo() -> float:
-    """Round trips a second of a bare server."""
+def echo(seconds: float = 2.0) -> float:
+    """Return round trips a second of a bare server that echoes."""
     server = subprocess.Popen(
         [sys.executable, "-c", ECHO.format(port=PORT + 9)],
         stdout=subprocess.PIPE,
@@ -387,18 +392,18 @@ def echo() -> float:
     with socket.create_connection(("127.0.0.1", PORT + 9)) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         begin, count = time.perf_counter(), 0
-        while time.perf_counter() - begin < 2.0:
+        while time.perf_counter() - begin < seconds:
             sock.sendall(b"x")
             sock.recv(1)
             count += 1
 
     server.terminate()
-    server.wait(5)
-    return count / 2.0
+    server.communicate(timeout=5)
+    return count / seconds
 
 
 def rates(master: str, folder: Path) -> None:
-    """Print the rates of 20 and of 100 objects."""
+    """Print the message rates of 20 and of 100 objects."""
     for count, rate, commands in ((20, 1000, 120.0), (100, 120, 4.0)):
         step = "1" if rate == 1000 else "8"
         with Simulator(
@@ -425,7 +430,7 @@ def main() -> None:
     parser.add_argument(
         "--lockstep",
         action="store_true",
-        help="measure lockstep with ten objects alone",
+        help="measure only lockstep, with ten objects",
     )
     args = parser.parse_args()
     master = f"http://127.0.0.1:{PORT + 5}/"

@@ -21,7 +21,7 @@ def _zip(files: dict[str, bytes]) -> bytes:
 
 
 def _png(width: int, height: int) -> bytes:
-    """A picture whose header declares a huge size, with the data of a few rows."""
+    """Return a picture whose header declares a huge size, with the data of a few rows."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -60,7 +60,7 @@ def _svg(levels: int) -> bytes:
 
 
 def _dxf(levels: int) -> bytes:
-    """Blocks that insert each other in rows and columns."""
+    """Return a DXF file with blocks that insert each other in rows and columns."""
 
     def block(name: str, inner: str) -> str:
         return f"0\nBLOCK\n2\n{name}\n70\n0\n10\n0\n20\n0\n30\n0\n{inner}0\nENDBLK\n"
@@ -83,7 +83,7 @@ def _armap(lines: list[str], points: int = 0, extent: int = 1_000_000) -> bytes:
 
 
 def bad_maps() -> dict[str, bytes]:
-    """Name and contents of each."""
+    """Return the name and the contents of each bad map."""
     rng = random.Random(1)
 
     def crossing(count: int, extent: int) -> list[str]:

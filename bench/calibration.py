@@ -1,5 +1,5 @@
-"""Calibration: how often the 95 % intervals of values hold what is known, for twenty
-robots of each seed, and what a calibration costs.
+"""Calibration: how often the 95 % intervals of calibrated values hold the true value, for
+twenty robots of each seed, and how much time a calibration costs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def main() -> None:
         cpu += time.process_time() - begin
         least = min(held, key=lambda name: held[name])
         print(
-            f"seed {seed}: of {ROBOTS} robots at least {held[least]} are held ({least})",
+            f"seed {seed}: the intervals of {ROBOTS} robots contain the true value "
+            f"at least {held[least]} times ({least})",
             flush=True,
         )
         total += held

@@ -26,21 +26,21 @@ Measured = Callable[[], Iterable[float]]
 
 
 def rows(n: int, spacing: float = 2.0) -> np.ndarray:
-    """Poses in a square."""
+    """Return `n` poses in a square lattice."""
     side = int(np.ceil(np.sqrt(n)))
     at = np.stack(np.divmod(np.arange(n), side), axis=1) * spacing
     return np.column_stack([at, np.zeros(n)])
 
 
 def timed(act: Callable[[], object]) -> float:
-    """CPU seconds of a call."""
+    """Return the CPU seconds of a call."""
     begin = time.thread_time()
     act()
     return time.thread_time() - begin
 
 
 def fleet(n: int, spec: str | RobotSpec = "p3dx") -> Simulation:
-    """A world of `n` robots, after some steps."""
+    """Return a world of `n` robots after some steps."""
     sim = Simulation()
     sim.add_robots(spec, rows(n))
     sim.step(3)
@@ -48,7 +48,7 @@ def fleet(n: int, spec: str | RobotSpec = "p3dx") -> Simulation:
 
 
 def adding() -> Iterable[float]:
-    """Add one robot to 1000, and take it away again."""
+    """Time how long it takes to add one robot to 1000; remove it again after each round."""
     sim, spec = fleet(1000), find_robot("p3dx")
     for _ in range(ROUNDS):
         yield timed(lambda: sim.add_robot(spec, "new", pose=(-5.0, -5.0, 0.0)))
@@ -56,7 +56,7 @@ def adding() -> Iterable[float]:
 
 
 def removing() -> Iterable[float]:
-    """Remove one from the middle of 1000."""
+    """Time how long it takes to remove a robot from the middle of 1000."""
     sim, spec = fleet(1000), find_robot("p3dx")
     for k in range(ROUNDS):
         name = list(sim.robots)[500]
@@ -65,7 +65,7 @@ def removing() -> Iterable[float]:
 
 
 def saving() -> Iterable[float]:
-    """Save the state of 1000 robots, as it is after each step."""
+    """Time how long it takes to save the state of 1000 robots, as happens after each step."""
     sim = fleet(1000)
     for _ in range(ROUNDS):
         yield timed(sim.save_state)
@@ -73,7 +73,7 @@ def saving() -> Iterable[float]:
 
 
 def restoring() -> Iterable[float]:
-    """Go back to a state of 1000 robots."""
+    """Time how long it takes to restore a state of 1000 robots."""
     sim = fleet(1000)
     state = sim.save_state()
     for _ in range(ROUNDS):
@@ -82,14 +82,16 @@ def restoring() -> Iterable[float]:
 
 
 def saving_one() -> Iterable[float]:
-    """Save the state of one robot."""
+    """Time how long it takes to save the state of one robot."""
     sim = fleet(1)
     for _ in range(ROUNDS):
         yield timed(sim.save_state)
 
 
 def _excess(sim: Simulation, plain: Simulation) -> Iterable[float]:
-    """Excess of the time of a step over one of another world."""
+    """Yield by how much a step of `sim` takes longer than a step of `plain`, s; later values
+    are better.
+    """
     own, other = [], []
     for _ in range(ROUNDS):
         own.append(timed(sim.step))
@@ -98,20 +100,22 @@ def _excess(sim: Simulation, plain: Simulation) -> Iterable[float]:
 
 
 def draining() -> Iterable[float]:
-    """1000 batteries that drain, in a step."""
+    """Time what 1000 batteries that drain add to a step."""
     full = parse_robot('extends = "p3dx"\nbattery = { capacity_wh = 100.0 }', "thirsty")
     return _excess(fleet(1000, full), fleet(1000))
 
 
 def idle() -> Iterable[float]:
-    """The devices of 200 equipped robots that stand, in a step."""
+    """Time what the devices of 200 equipped robots that stand still add to a step."""
     spec = find_robot("p3dx-equipped")
     bare = replace(spec, gripper=None)
     return _excess(fleet(200, spec), fleet(200, bare))
 
 
 def grippers(n: int, things: bool) -> Simulation:
-    """`n` robots with open grippers; `things`: with a box between the paddles of each."""
+    """Return `n` robots with open grippers; `things`: with a box between the paddles of each
+    gripper.
+    """
     sim = Simulation()
     poses = rows(n)
     sim.add_robots("p3dx-equipped", poses)
@@ -122,7 +126,7 @@ def grippers(n: int, things: bool) -> Simulation:
 
 
 def closing() -> Iterable[float]:
-    """100 grippers that close on nothing, in a step."""
+    """Time what 100 grippers that close on nothing add to a step."""
     for _ in range(ROUNDS // 8):
         sim = grippers(100, False)
         for robot in sim.robots.values():
@@ -133,7 +137,7 @@ def closing() -> Iterable[float]:
 
 
 def gripping() -> Iterable[float]:
-    """100 grippers that grip a box each, in one step."""
+    """Time a step in which 100 grippers grip a box each."""
     for _ in range(ROUNDS // 8):
         sim = grippers(100, True)
         arms = [
@@ -153,14 +157,14 @@ def gripping() -> Iterable[float]:
 
 
 def steps() -> Iterable[float]:
-    """1000 steps of one robot whose sensors have no reader."""
+    """Time 1000 steps of one robot whose sensors have no reader."""
     sim = fleet(1)
     for _ in range(ROUNDS):
         yield timed(lambda: [sim.step() for _ in range(1000)])
 
 
 def commands() -> Iterable[float]:
-    """1000 velocities for one robot, queued for the next step."""
+    """Time 1000 velocities for one robot, queued for the next step."""
     sim = fleet(1)
     (robot,) = sim.robots.values()
     for _ in range(ROUNDS):
@@ -169,7 +173,7 @@ def commands() -> Iterable[float]:
 
 
 def commanded_steps() -> Iterable[float]:
-    """1000 steps of one robot, each with a velocity."""
+    """Time 1000 steps of one robot with a new velocity in each step."""
     sim = fleet(1)
     (robot,) = sim.robots.values()
     for _ in range(ROUNDS):

@@ -46,7 +46,7 @@ HEADER = b"\xfa\xfb\x56\x32"
 
 
 class Load(NamedTuple):
-    """Number of clients, and what is wanted of the simulator.
+    """Number of clients, and the limits that the simulator must keep with them.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def serve(world: str, port: int, robots: int) -> subprocess.Popen[str]:
 
 
 def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
-    """All clients in one loop: drive, read, count SIPs and the gaps between them."""
+    """Drive all clients in one loop: send commands, read, count SIPs and the gaps between them."""
     raise_file_limit()
     selector = selectors.DefaultSelector()
     orders = command(1, 1) + command(4, 1) + laser * command(230, 1)
@@ -158,7 +158,7 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
     clocks = [Clock() for _ in range(min(CLOCKS, robots))]
 
     def read(last: list[float], gaps: list[float]) -> None:
-        """Read what has come."""
+        """Read the data that has arrived at all sockets."""
         for key, _ in selector.select(0.05):
             data = os.read(key.fd, 65536)
             if key.data < len(clocks):
@@ -188,7 +188,7 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
         while told < int(passed * robots):
             i, turn = told % robots, CLOCK_RATE if told % 2 else -CLOCK_RATE
             orders = command(11, 200) + command(21, turn)
-            # A clock stands still only where another robot is in its place.
+            # The clock's robot stands still only if another robot is at its place.
             if i < len(clocks):
                 orders = command(21, CLOCK_RATE)
             sockets[i].send(orders)
@@ -201,7 +201,7 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
 
 
 class Clock:
-    """Simulated time by the heading of a robot that turns in place."""
+    """Simulated time, read from the heading of a robot that turns in place."""
 
     def __init__(self) -> None:
         self._parser = Parser()
@@ -210,19 +210,19 @@ class Clock:
         """Simulated time so far, s."""
 
     def read(self, data: bytes) -> None:
-        """Read a client's bytes."""
+        """Read the bytes that a client received."""
         for packet in self._parser.feed_bytes(data):
             if packet.id == P.SIP:
                 now = Sip.decode(packet).th
                 if self._last is not None:
-                    # A turn of a p3dx has 4096 units.
+                    # A SIP of a p3dx reports the heading in units of 1/4096 turn.
                     turned = (now - self._last + 2048) % 4096 - 2048
                     self.passed += turned * 360 / 4096 / CLOCK_RATE
                 self._last = now
 
 
 def measure(load: Load, port: int) -> Seen:
-    """Run a simulator and its clients."""
+    """Run a simulator and its clients, and return the figures of the run."""
     ticks = os.sysconf("SC_CLK_TCK")
     with tempfile.TemporaryDirectory() as folder:
         world = map_path()[0] if load.laser else arena(load.clients, folder)
@@ -271,12 +271,12 @@ def main() -> None:
         "real time   SIP gap p50 / max ms   ready, connected s     MB"
     )
     for load in LOADS:
-        # A robot needs a port and a connection.
+        # Each client needs two open files of this process: a port and a connection.
         if load.clients > most:
             print(f"   the limit of open files allows {most} clients only")
             load = load._replace(clients=most, goal=load.goal * most / load.clients)
         seen = measure(load, PORT)
-        # A simulated second takes longer than a second where the machine is too slow.
+        # If the machine is too slow for real time, a simulated second takes longer than a second.
         per_second = seen.cpu / max(seen.ratio, 1e-9)
         is_met = per_second <= load.goal
         if load.gap is not None:

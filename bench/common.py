@@ -17,6 +17,24 @@ Row = dict[str, float]
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
+def judged(value: float, goal: float | None, *, least: bool = False) -> str:
+    """Return a goal in brackets, and whether a figure meets it.
+
+    Parameters
+    ----------
+    value : float
+        Figure, in the unit of the goal.
+    goal : float or None
+        Most that it may be; None gives an empty text.
+    least : bool
+        Whether the goal is the least that it may be.
+    """
+    if goal is None:
+        return ""
+    is_met = value >= goal if least else value <= goal
+    return f"(goal: {goal:g}, {'met' if is_met else 'missed'})"
+
+
 def cpu(
     run: Callable[[], object],
     rounds: int = 5,
@@ -24,7 +42,7 @@ def cpu(
     *,
     warm: bool = True,
 ) -> float:
-    """CPU seconds, the least of several rounds after a warm-up."""
+    """Return the CPU seconds of a call, the least of several rounds after a warm-up."""
     if warm:
         run()
     best = float("inf")
@@ -37,12 +55,14 @@ def cpu(
 
 
 def wall(run: Callable[[], object], rounds: int = 5) -> float:
-    """Wall seconds, the least of several rounds: for runs on several threads."""
+    """Return the wall seconds of a call, the least of several rounds: for runs on several
+    threads.
+    """
     return cpu(run, rounds, time.perf_counter)
 
 
 def apart(module: str, call: str) -> Any:
-    """Result of a call of a module's function, in a process of its own."""
+    """Return the result of a call of a module's function, in a process of its own."""
     code = f"import json; from {module} import *; print(json.dumps({call}))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -63,8 +83,8 @@ def free_port(count: int) -> int:
 
 
 def map_path() -> tuple[str, str]:
-    """Path and name of the map of the recorded figures, columbia.map, where the shared
-    data is; else of the shipped warehouse.
+    """Return the path and the name of the map of the recorded figures, columbia.map, where the
+    shared data is; otherwise of the shipped warehouse.
     """
     columbia = SHARED / "data/maps/columbia.map"
     return (
@@ -75,7 +95,7 @@ def map_path() -> tuple[str, str]:
 
 
 def reference_loop() -> float:
-    """CPU seconds of a fixed NumPy workload, as a unit for comparisons between
+    """Return the CPU seconds of a fixed NumPy workload, as a unit for comparisons between
     machines.
     """
     a = np.random.default_rng(1).random((400, 400))
@@ -83,8 +103,8 @@ def reference_loop() -> float:
 
 
 def memory() -> float:
-    """Peak resident memory of this process, MB (Linux; NaN elsewhere). `ru_maxrss`
-    would count its parent's before the fork.
+    """Return the peak resident memory of this process, MB (Linux; NaN on other systems).
+    `ru_maxrss` would count the memory of the parent process before the fork.
     """
     try:
         status = Path("/proc/self/status").read_text()

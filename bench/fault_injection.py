@@ -20,7 +20,7 @@ from botyard.protocols.pioneer.packet import Parser, command, frame
 
 
 def _reports(port: int, seconds: float = 1.0) -> int:
-    """How many reports a client gets."""
+    """Return how many reports a client gets."""
     with PioneerClient(port=port) as c:
         end, n = time.monotonic() + seconds, 0
         while time.monotonic() < end:
@@ -47,7 +47,10 @@ def _killed() -> str:
                 c.update()
             os.kill(sim.pid, signal.SIGKILL)
 
-        return f"a client had reports again after {_until_served(PORT, time.monotonic()):.2f} s"
+        return (
+            "a client received reports again after "
+            f"{_until_served(PORT, time.monotonic()):.2f} s"
+        )
 
 
 def _stopped() -> str:
@@ -60,7 +63,7 @@ def _stopped() -> str:
         while time.monotonic() - begin < 2.0:
             n += c.update()
         return (
-            f"the session goes on, {n} reports in the first 2 s (20 are due); "
+            f"the session continues, {n} reports in the first 2 s (20 expected); "
             f"exceptions {sim.faults()}"
         )
 
@@ -72,7 +75,7 @@ def _full_disk() -> str:
         check=False,
         capture_output=True,
     ).returncode:
-        return "not tried: no right to mount"
+        return "not tried: mounting needs root"
 
     try:
         sim = Simulator(
@@ -96,7 +99,7 @@ def _full_disk() -> str:
 
             free = shutil.disk_usage(folder).free
             return (
-                f"{free} bytes left on it; {n} reports in 2 s (20 are due), "
+                f"{free} bytes left on the disk; {n} reports in 2 s (20 expected), "
                 f"status at the end {sim.stop()}"
             )
         finally:
@@ -146,7 +149,7 @@ def _map_deleted() -> str:
                 c.update()
             answer, n = c.map_changes[0].loaded, _count(c, 1.0)
             return (
-                f"answer {answer} (2: not loaded, the current one stays), {n} "
+                f"answer {answer} (2: not loaded, the current map stays), {n} "
                 f"reports in the next second; exceptions {sim.faults()}"
             )
 
@@ -159,9 +162,10 @@ def _gone_half_way() -> str:
             for how in (socket.SHUT_WR, None):
                 with socket.create_connection(("127.0.0.1", PORT), 5) as s:
                     if how is None:
+                        # A linger time of 0 s makes the system send RST instead of FIN.
                         s.setsockopt(
                             socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
-                        )  # reset
+                        )
 
                     s.sendall(hello[:n])
                     if how is not None:
@@ -172,13 +176,13 @@ def _gone_half_way() -> str:
         time.sleep(0.5)
         n, more = _reports(PORT), sim.held()[0] - files
         return (
-            f"{2 * len(hello) + 2} visits; {n} reports in a second for the "
-            f"next client, {more} files more, exceptions {sim.faults()}"
+            f"{2 * len(hello) + 2} visits; {n} reports in a second for the next "
+            f"client, {more} more open files, exceptions {sim.faults()}"
         )
 
 
 def _clock_jumps() -> str:
-    """By the fake clock of a null modem: the session's clock jumps ahead by an hour."""
+    """Let the session's clock jump ahead by an hour, by the fake clock of a null modem."""
     from botyard.protocols.pioneer.conversation import PioneerSettings
     from botyard.protocols.pioneer.session import Session
     from botyard.sim.simulation import Simulation
@@ -199,39 +203,47 @@ def _clock_jumps() -> str:
         reports += len(Parser().feed_bytes(session.data_to_send()))
 
     return (
-        f"session closed: {session.is_closed}; {reports} reports in 8 steps, "
-        "2 of them beside a jump"
+        f"session closed: {session.is_closed}; {reports} reports in 8 steps, 2 of "
+        "them at a jump"
     )
 
 
 FAULTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     (
         "kill -9 of the worker",
-        "clients connect again within 3 s, robots where they were",
+        "clients connect again within 3 s, and robots are at their former places",
         _killed,
     ),
     (
         "SIGSTOP for 5 s, SIGCONT",
-        "sessions go on; lost time is given up, not caught up",
+        "sessions continue; lost time is skipped, not caught up",
         _stopped,
     ),
-    ("clock jumps by an hour and back", "no session ends by it", _clock_jumps),
+    ("wall clock jumps by an hour, and back", "the jump ends no session", _clock_jumps),
     (
         "disk full (log, recording of packets, state)",
-        "lines and state are lost, nothing else",
+        "log lines and state are lost, but no session",
         _full_disk,
     ),
-    ("port taken", "status 248, and how to choose another", _port_taken),
-    ("map deleted under it", "the old map stays, the client is told", _map_deleted),
     (
-        "client gone at every byte of the handshake",
-        "the robot is free for the next one",
+        "port taken",
+        "status 248, and a message that says how to choose another port",
+        _port_taken,
+    ),
+    (
+        "map file deleted while it is loaded",
+        "the old map stays, and the client gets an answer",
+        _map_deleted,
+    ),
+    (
+        "client disconnects after each byte of the handshake",
+        "the robot is free for the next client",
         _gone_half_way,
     ),
 )
 
 
 def faults() -> None:
-    """Inject each fault; print what is promised and what is observed."""
+    """Inject each fault; print the promised and the observed behaviour."""
     for what, promised, run in FAULTS:
         print(f"{what}\n    promised: {promised}\n    seen:     {run()}", flush=True)

@@ -6,6 +6,7 @@ import contextlib
 import random
 import selectors
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ def _flooded(
     honest: int,
     attack: Callable[[float], object],
 ) -> None:
-    """Gaps of honest clients alone, and while `attack(seconds)` runs."""
+    """Measure the gaps of honest clients alone, and while `attack(seconds)` runs."""
     with Simulator(
         "-m", "office", "--start", "random", "--metrics-port", str(PORT - 1), *robots
     ) as sim:
@@ -47,7 +48,7 @@ def _flooded(
 
 
 def _beside(code: str, seconds: float) -> str:
-    """Output of a process of attackers at its end."""
+    """Return the output of a process of attackers when it ends."""
     done = subprocess.run(
         [
             sys.executable,
@@ -63,7 +64,7 @@ def _beside(code: str, seconds: float) -> str:
 
 
 def send_for(first: int, count: int, seconds: float, kind: str) -> str:
-    """Clients that send one kind of command as fast as it is read, in a process of
+    """Let clients send one kind of command as fast as the simulator reads it, in a process of
     their own.
     """
     rng = random.Random(1)
@@ -115,12 +116,12 @@ def send_for(first: int, count: int, seconds: float, kind: str) -> str:
 
     for s in sockets:
         s.close()
-    return f"{count} clients got {sent / seconds / 1e3:.0f} kB/s through"
+    return f"the simulator read {sent / seconds / 1000.0:.0f} kB/s of {count} clients"
 
 
 def come_and_go(port: int, at_once: int, a_second: float, seconds: float) -> str:
-    """Clients of a factory, in a process of their own: a burst, and then clients that
-    come and go at a rate.
+    """Let clients of a factory come and go, in a process of their own: first a burst of
+    clients, then clients at a rate.
     """
     hello = (
         frame(0) + frame(1) + frame(2) + command(1, 1) + command(4, 1) + command(230, 1)
@@ -173,11 +174,81 @@ def come_and_go(port: int, at_once: int, a_second: float, seconds: float) -> str
 
     for s in list(born):
         go(s)
-    return f"{visits} visits, {served} had a robot, the last after {most:.1f} s"
+    return (
+        f"{visits} visits, {served} of them got a robot, the last one after "
+        f"{most:.1f} s"
+    )
+
+
+RESET = struct.pack("ii", 1, 0)
+"""Value of SO_LINGER with which `close` resets the connection."""
+
+
+def misbehave(first: int, count: int, seconds: float) -> str:
+    """Let many clients send velocities, rubbish, halves of packets and floods, read nothing,
+    and leave at any time, in a process of their own.
+    """
+    rng = random.Random(1)
+    drive = command(11, 200) + command(21, 10)
+    hello = frame(0) + frame(1) + frame(2) + command(1, 1) + command(4, 1)
+    sockets: dict[int, socket.socket | None] = dict.fromkeys(
+        range(first, first + count)
+    )
+    visits = sent = left = 0
+
+    def rubbish() -> bytes:
+        kind = rng.randrange(4)
+        if kind == 0:
+            return rng.randbytes(rng.randrange(1, 300))
+        if kind == 1:
+            return (drive * 3)[: rng.randrange(1, 40)]
+        if kind == 2:
+            return drive * 1000
+        return drive + command(18) + frame(rng.randrange(256))
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for port in rng.sample(sorted(sockets), max(1, count // 8)):
+            s = sockets[port]
+            with contextlib.suppress(OSError):
+                if s is None:
+                    s = sockets[port] = socket.create_connection(("127.0.0.1", port), 5)
+                    s.setblocking(False)
+                    # A small buffer is full after some reports.
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    s.sendall(hello)
+                    visits += 1
+                elif rng.random() < 0.1:
+                    if rng.random() < 0.5:
+                        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                    s.close()
+                    sockets[port], left = None, left + 1
+                else:
+                    sent += s.send(drive if rng.random() < 0.7 else rubbish())
+                    if port % 3:
+                        s.recv(1 << 16)
+
+        time.sleep(0.002)
+
+    for s in sockets.values():
+        if s is not None:
+            s.close()
+    return f"{visits} visits, {left} left at once, {sent / seconds / 1000:.0f} kB/s"
+
+
+def crowd(seconds: float = 20.0) -> None:
+    """300 clients that are read together misbehave in each way, among 50 honest ones."""
+    _flooded(
+        "crowd",
+        seconds,
+        ["-r", "p3dx"] * 350,
+        50,
+        lambda t: _beside(f"misbehave({PORT + 50}, 300, {t})", t),
+    )
 
 
 def reconfigure(seconds: float = 20.0) -> None:
-    """100 clients change the rays of their lasers as fast as they are read."""
+    """100 clients send changes of their laser settings as fast as the simulator reads them."""
     _flooded(
         "laser settings",
         seconds,
@@ -188,7 +259,7 @@ def reconfigure(seconds: float = 20.0) -> None:
 
 
 def poses(seconds: float = 20.0) -> None:
-    """100 clients put their robots on top of each other, anywhere, and out of the
+    """100 clients put their robots on top of each other, at random places, and out of the
     world.
     """
     _flooded(
@@ -212,7 +283,7 @@ def factory(seconds: float = 20.0) -> None:
 
 
 def factory1000(seconds: float = 40.0) -> None:
-    """A thousand clients of a factory come at once, and go at once."""
+    """A thousand clients of a factory come at once, and leave at once."""
 
     def attack(t: float) -> str:
         did = _beside(f"come_and_go({PORT + 50}, 950, 0, {t})", t)
@@ -220,5 +291,9 @@ def factory1000(seconds: float = 40.0) -> None:
         return did
 
     _flooded(
-        "a thousand at once", seconds, ["-r", "p3dx"] * 50 + ["-R", "p3dx"], 50, attack
+        "a thousand clients at once",
+        seconds,
+        ["-r", "p3dx"] * 50 + ["-R", "p3dx"],
+        50,
+        attack,
     )

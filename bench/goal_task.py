@@ -1,4 +1,4 @@
-"""Task of `bench.worlds_batch`: drive to a goal, and the measurement of its steps."""
+"""The goal task of `bench.worlds_batch`: drive to a goal; and the measurement of its steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def measure(step: Callable[[int], None], n: int) -> dict[str, float]:
 
 
 class Single(World):
-    """A world of the workload of `bench.peers`, with a number of rays."""
+    """One world of the workload of `bench.peers`, with a given number of rays."""
 
     def __init__(self, rays: int) -> None:
         super().__init__(0)
@@ -46,7 +46,7 @@ class Single(World):
         self._draw = random.Random(1)
 
     def free(self) -> tuple[float, float, float]:
-        """A free pose."""
+        """Return a free pose."""
         while True:
             x, y = (
                 self._draw.uniform(0.6, SIZE - 0.6),

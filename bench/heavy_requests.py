@@ -1,4 +1,4 @@
-"""Service to honest clients while others load huge or bad maps and ask for pictures."""
+"""Service to honest clients while other clients load huge or bad maps and ask for pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botyard.protocols.pioneer.packet import frame
 
 
 def maps(points: int = 200_000) -> None:
-    """A large map is loaded by a client while others drive."""
+    """One client loads a large map while other clients drive."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         rng = np.random.default_rng(1)
         xy = rng.integers(-50_000, 50_000, (points, 2))
@@ -81,7 +81,7 @@ def maps(points: int = 200_000) -> None:
 
 
 def _alone(count: int, seconds: float = 15.0) -> str:
-    """Baseline: gaps of honest clients without any attack."""
+    """Return the gaps of honest clients without any attack, as the baseline."""
     honest = Honest(list(range(PORT + 1, PORT + 1 + count)))
     honest.start()
     time.sleep(seconds)
@@ -91,7 +91,7 @@ def _alone(count: int, seconds: float = 15.0) -> str:
 
 
 def _upload(page: str, name: str, data: bytes) -> tuple[int, str]:
-    """Send a file as the page does: status and answer."""
+    """Send a file as the page does; return status and answer."""
     base, _, token = page.partition("/#token=")
     request = urllib.request.Request(
         f"{base}/upload?name={name}",
@@ -107,7 +107,7 @@ def _upload(page: str, name: str, data: bytes) -> tuple[int, str]:
 
 
 def _ask_for_map(client: PioneerClient, name: str) -> int:
-    """Load a map as a client does: the answer."""
+    """Load a map as a Pioneer client does; return the answer."""
     count = len(client.map_changes)
     client.send_raw(
         frame(236, b"\x3b\x01\x00" + len(name).to_bytes(2, "little") + name.encode())
@@ -118,8 +118,8 @@ def _ask_for_map(client: PioneerClient, name: str) -> int:
 
 
 def uploads(rounds: int = 1) -> None:
-    """Decompression bombs, slow and malformed files, by the page and by a client, while
-    others drive.
+    """Upload decompression bombs, slow and malformed files through the page and a client, while
+    other clients drive.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         files = badmaps.bad_maps()
@@ -188,11 +188,11 @@ def uploads(rounds: int = 1) -> None:
 
 
 def pictures(seconds: float = 20.0) -> None:
-    """A client puts a robot far away and asks for pictures all the time, while others
+    """One client puts a robot far away and asks for pictures without pause, while other clients
     drive.
     """
     far = b"".join(v.to_bytes(4, "little", signed=True) for v in (0, 6_000_000, 0))
-    for what, wait in (("one a second", 1.05), ("as fast as it can", 0.002)):
+    for what, wait in (("once a second", 1.05), ("as fast as the client can", 0.002)):
         with Simulator(
             "-m", "office", "--start", "random", *["-r", "p3dx"] * 50
         ) as sim:
@@ -211,9 +211,9 @@ def pictures(seconds: float = 20.0) -> None:
             files = list(Path(sim.folder).glob("*.png"))
             size = sum(f.stat().st_size for f in files) / max(1, len(files))
             print(
-                f"pictures asked for {what}: {len(files)} written, "
-                f"{size / 1e3:.0f} kB each; the others: {honest.end()}; "
-                f"memory {before:.0f} MB before, {sim.memory():.0f} after, "
-                f"exceptions {sim.faults()}, status {sim.stop()}",
+                f"pictures requested {what}: {len(files)} written, "
+                f"{size / 1000.0:.0f} kB each; the others: {honest.end()}; memory "
+                f"{before:.0f} MB before, {sim.memory():.0f} after, exceptions "
+                f"{sim.faults()}, status {sim.stop()}",
                 flush=True,
             )

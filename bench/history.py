@@ -1,5 +1,5 @@
-"""Cost of keeping the last minutes: the step with 100 laser robots, memory,
-looking back, going on.
+"""Cost of the history of the last minutes: steps with 100 laser robots, memory, looks at past
+moments, and going on from one.
 
 CPU time of the calling thread. Worlds with and without a history step in turns; the
 figure is the median of pairs.
@@ -23,8 +23,8 @@ MINUTES: Final = 10
 def world(
     model: str = "p3dx-sh-lms200", robots: int = ROBOTS, read: bool = True
 ) -> Simulation:
-    """Robots that drive in circles in the shipped warehouse; `read`: all sensors are
-    read.
+    """Return robots that drive in circles in the shipped warehouse; `read`: all sensors have a
+    reader.
     """
     sim = Simulation.load("warehouse", seed=1, step=0.1)
     for k in range(robots):
@@ -39,7 +39,7 @@ def world(
 
 
 def timed(sim: Simulation, steps: int) -> float:
-    """CPU seconds of a step."""
+    """Return the CPU seconds of a step."""
     begin = time.thread_time()
     for _ in range(steps):
         sim.step()
@@ -47,7 +47,7 @@ def timed(sim: Simulation, steps: int) -> float:
 
 
 def cost(read: bool) -> None:
-    """Step without and with a history."""
+    """Print the CPU seconds of a step without and with a history."""
     plain, kept = world(read=read), world(read=read)
     kept.history.keep()
     pairs = [(timed(plain, STEPS), timed(kept, STEPS)) for _ in range(ROUNDS)]
@@ -63,7 +63,9 @@ def cost(read: bool) -> None:
 
 
 def size(robots: int, read: bool) -> None:
-    """Memory of the last minutes, and how fast they are looked at."""
+    """Print the memory of a history of the last minutes, and how long a look at one of its
+    moments takes.
+    """
     sim = world(robots=robots, read=read)
     sim.history.keep(minutes=MINUTES)
     for _ in range(MINUTES * 600):
@@ -99,7 +101,7 @@ def size(robots: int, read: bool) -> None:
         f"      looking back: the first time {first_ms:.0f} ms, then median "
         f"{median_ms:.1f}, at most {longest_ms:.1f} ms"
     )
-    print(f"      going on from a moment {on * 1e3:.1f} ms")
+    print(f"      continuing from a moment {on * 1000.0:.1f} ms")
 
 
 def main() -> None:

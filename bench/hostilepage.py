@@ -22,7 +22,7 @@ HANDSHAKE = (
 
 
 def masked(text: bytes) -> bytes:
-    """A WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
+    """Return a WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
     head = (
         bytes([0x81, 0x80 | len(text)])
         if len(text) < 126
@@ -34,7 +34,7 @@ def masked(text: bytes) -> bytes:
 async def joined(
     port: int, token: str
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A viewer that has said hello."""
+    """Connect a viewer and let it say hello."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
     writer.write(HANDSHAKE.format(port).encode())
     await reader.readuntil(b"\r\n\r\n")
@@ -49,7 +49,7 @@ async def joined(
 
 
 async def message(reader: asyncio.StreamReader) -> bytes:
-    """The next message."""
+    """Return the next message of the server."""
     kind, size = await reader.readexactly(2)
     if size >= 126:
         size = int.from_bytes(await reader.readexactly(2 if size == 126 else 8), "big")
@@ -60,7 +60,7 @@ async def message(reader: asyncio.StreamReader) -> bytes:
 
 
 async def audience(port: int, token: str) -> str:
-    """The token of the audience, as the page shows it to viewers with control."""
+    """Return the token of the audience, as the page shows it to viewers with control."""
     reader, writer = await joined(port, token)
     while True:
         found = json.loads(await message(reader))
@@ -108,7 +108,7 @@ async def _asks(port: int, token: str, rate: float, seconds: float, seed: int) -
 
 
 async def _tiny(port: int, token: str, seconds: float) -> None:
-    """Empty messages and pings, as fast as they are taken."""
+    """Send empty messages and pings, as fast as the server reads them."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -119,7 +119,7 @@ async def _tiny(port: int, token: str, seconds: float) -> None:
 
 
 async def _knocks(port: int, seconds: float, hold: bool) -> None:
-    """Without a token: hold sockets with no request or a part of one, or request files,
+    """Act without a token: hold sockets with no request or a part of one, or request files,
     metrics and WebSockets as fast as possible.
     """
     end = time.monotonic() + seconds
@@ -178,7 +178,8 @@ async def _enters(port: int, token: str) -> float:
             async with asyncio.timeout(5.0):
                 reader, writer = await joined(port, token)
                 while (await message(reader))[:1] == b"{":
-                    # the first that is no JSON is a picture of the world
+                    # The first message that is not JSON is a picture of the world: the viewer is
+                    # in.
                     pass
 
                 writer.close()
@@ -186,7 +187,7 @@ async def _enters(port: int, token: str) -> float:
 
 
 def enters(port: int, token: str) -> float:
-    """Time until a viewer with the token gets its first frame, s; it retries as the
-    page does.
+    """Return after how many seconds a viewer with the token gets its first frame; the viewer
+    retries as the page does.
     """
     return asyncio.run(_enters(port, token))

@@ -32,7 +32,7 @@ ROSBRIDGE, FOXGLOVE, PAGE = 1, 2, 3
 
 
 def options(port: int) -> tuple[str, ...]:
-    """Options of a simulator that serves all WebSocket protocols."""
+    """Return the options of a simulator that serves all WebSocket protocols."""
     return (
         *("--rosbridge", str(port - ROSBRIDGE), "--foxglove", str(port - FOXGLOVE)),
         *(
@@ -74,7 +74,9 @@ def _foxglove(port: int) -> ClientConnection:
 def _read_by(
     take: Callable[[str | bytes], None], client: ClientConnection
 ) -> Iterator[threading.Event]:
-    """Read a connection in a thread; the event reports that the server closed it."""
+    """Read a connection in a thread; the returned event is set when the server has closed the
+    connection.
+    """
     closed = threading.Event()
 
     def read() -> None:
@@ -90,7 +92,7 @@ def _read_by(
 
 
 def _send(client: ClientConnection, until: float, messages: Iterator[str]) -> str:
-    """Send as fast as the server reads; wait until the end."""
+    """Send messages as fast as the server reads; wait until the end."""
     sent, closed = 0, ""
     with _read_by(lambda _: None, client):
         try:
@@ -108,7 +110,7 @@ def _send(client: ClientConnection, until: float, messages: Iterator[str]) -> st
 
 
 def _calls(port: int, until: float) -> str:
-    """Calls of 1 MB of empty lists to a service whose provider never answers."""
+    """Send calls of 1 MB of empty lists to a service whose provider never answers."""
     lists = "[" + ",".join(["[]"] * (MEGABYTE // 3)) + "]"
     text = '{"op":"call_service","id":"%d","service":"/mine","args":{"x":%s}}'
     with (
@@ -130,8 +132,8 @@ def _calls(port: int, until: float) -> str:
 
 
 def _provider(port: int, until: float) -> str:
-    """An honest provider that answers in 20 ms, and three clients with 100 calls of 200
-    kB each.
+    """Let an honest provider answer within 20 ms, and three clients send it 100 calls of 200 kB
+    each.
     """
     served = 0
 
@@ -224,8 +226,8 @@ def _parameters(port: int, until: float) -> str:
 
 
 def _not_utf8(port: int, until: float) -> str:
-    """Text frames that are not UTF-8 on the page's port, rosbridge's and Foxglove's,
-    one for each connection.
+    """Send text frames that are not UTF-8 to the ports of the page, rosbridge and Foxglove, one
+    for each connection.
     """
     page = f"ws://127.0.0.1:{port - PAGE}/ws"
     doors = (
@@ -251,7 +253,9 @@ def _not_utf8(port: int, until: float) -> str:
 
 
 def _botyard(*args: str, timeout: float) -> str:
-    """Run the program: its status and the end of its output, or that it was still busy."""
+    """Run the program botyard; return its status and the end of its output, or that it was
+    still busy.
+    """
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -262,14 +266,14 @@ def _botyard(*args: str, timeout: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end in {timeout:.0f} s"
+        return f"the simulator did not end within {timeout:.0f} s"
 
     said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [""]
     return f"status {done.returncode} after {time.monotonic() - began:.1f} s: {said[-1][:150]}"
 
 
 def _same_name(port: int, until: float) -> str:
-    """A second simulator records to the file that the first one writes."""
+    """Let a second simulator record to the file that the first one writes."""
     more = (
         "--noninteractive",
         "--no-gui",
@@ -288,7 +292,7 @@ def _same_name(port: int, until: float) -> str:
 
 
 def bomb(path: Path) -> float:
-    """Write an MCAP file whose chunks hold 64 GiB of empty records; its length, MB."""
+    """Write an MCAP file whose chunks hold 64 GiB of empty records; return its length, MB."""
     import zstandard
 
     length = (512 << 20) // 9 * 9
@@ -298,7 +302,8 @@ def bomb(path: Path) -> float:
             stream.write(bytes(min(1 << 20, length - start)))
 
     data = packed.getvalue()
-    # times of the first and last message, length, no checksum, compression, records
+    # A chunk of MCAP holds the times of its first and last message, its unpacked length, no
+    # checksum (0), the compression and the records.
     chunk = (
         struct.pack("<QQQII", 0, 1 << 63, length, 0, 4)
         + b"zstd"
@@ -317,7 +322,7 @@ def bomb(path: Path) -> float:
 
 
 def _bomb(_port: int, until: float) -> str:
-    """Ask for what is in a recording that unpacks without end."""
+    """Ask for the contents of a recording that unpacks to 64 GiB."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path = Path(folder, "bomb.mcap")
         size = bomb(path)
@@ -333,7 +338,7 @@ def _bomb(_port: int, until: float) -> str:
 
 
 def _far(port: int, until: float) -> str:
-    """Put robots at 1e308 m; every call must have an answer."""
+    """Put robots at 1e308 m; every call must get an answer."""
     there = {"x": 1e308, "y": 0.0, "theta": 0.0}
     calls = (
         ("/botyard/add_robot", {"model": "p3dx", "name": "far", "pose": there}),
@@ -376,9 +381,9 @@ result is the attacker's success.
 
 
 def attack(kind: str, port: int, seconds: float) -> None:
-    """Run an attack; called in a process of its own."""
+    """Run an attack, in a process of its own."""
     print(ATTACKS[kind][1](port, time.monotonic() + seconds), flush=True)
-    # threads still read
+    # Threads of the attack still read, and would keep the process alive.
     os._exit(0)
 
 
@@ -432,8 +437,8 @@ def _order(serial: str, name: str, nodes: tuple[tuple[object, object], ...]) -> 
 
 
 class Orders:
-    """A master control that gives one AGV bad orders, and keeps the gaps between the
-    answers of another one.
+    """A master control that gives one AGV bad orders, and measures the gaps between the answers
+    of another AGV.
     """
 
     def __init__(self, broker: int) -> None:
@@ -477,8 +482,8 @@ class Orders:
         self.send("agv0", "good", ((0.0, 0.0), (500.0, 0.0)))
         begin, sent = time.monotonic(), 0
         while time.monotonic() < begin + seconds:
-            # an AGV says its state when it refuses an order: so its answers are
-            # measured
+            # An AGV publishes its state when it refuses an order, so the gaps between the states
+            # are gaps between answers.
             self.send("agv0", f"asked{sent}", ())
             self.send("agv1", f"bad{sent}", BAD_ORDERS[sent % len(BAD_ORDERS)])
             sent += 1

@@ -21,7 +21,7 @@ NAMED = "http://127.0.0.1:1/"
 
 
 def ask(uri: str, method: str, *args: object, timeout: float = 60.0) -> object:
-    """An XML-RPC call of an honest node."""
+    """Make an XML-RPC call as an honest node does."""
     where = urlsplit(uri)
     connection = http.client.HTTPConnection(
         str(where.hostname), where.port or 0, timeout=timeout
@@ -39,7 +39,7 @@ def ask(uri: str, method: str, *args: object, timeout: float = 60.0) -> object:
 
 
 def node_of(master: str) -> tuple[str, int]:
-    """The simulator's node: its XML-RPC address and its TCPROS port."""
+    """Return the simulator's node: its XML-RPC address and its TCPROS port."""
     uri = str(ask(master, "lookupNode", "/bench", "/botyard")[2])  # type: ignore[index]
     service = str(ask(master, "lookupService", "/bench", "/r0/enable_motors")[2])  # type: ignore[index]
     return uri, int(service.rpartition(":")[2].strip("/"))
@@ -65,7 +65,7 @@ def _connect(uri_or_port: str | int) -> socket.socket:
 
 
 def _again(until: float, act: Callable[[], None]) -> None:
-    """Repeat an action until the end; errors of sockets are ignored."""
+    """Repeat an action until the end; ignore errors of sockets."""
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
             act()
@@ -95,7 +95,7 @@ def _large_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _values(master: str, _node: str, _tcp: int, until: float) -> None:
-    """Set and get as many parameters as are accepted."""
+    """Set and get as many parameters as the master accepts."""
     _all_of_it(
         master,
         _call("setParam", "/x", "/many", [1] * 15_000)
@@ -112,7 +112,7 @@ def _nested(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _small_calls(_master: str, node: str, _tcp: int, until: float) -> None:
-    """Small calls, as fast as possible."""
+    """Make small calls as fast as possible."""
     data = _call("getBusInfo", "/x") * 200
 
     def act() -> None:
@@ -126,7 +126,7 @@ def _small_calls(_master: str, node: str, _tcp: int, until: float) -> None:
 
 
 def _half_calls(master: str, _node: str, _tcp: int, until: float) -> None:
-    """Two hundred calls that announce 4 MB and stop after one."""
+    """Make two hundred calls that announce 4 MB and stop after one."""
     held = []
     for _ in range(200):
         with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ def _half_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _headers(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Headers and requests that announce 100 MB, with as many bytes as are accepted."""
+    """Send headers and requests that announce 100 MB, with as many bytes as the node accepts."""
     greeting = wire.encode_header(
         {"service": "/r0/enable_motors", "md5sum": "*", "persistent": "1"}
     )
@@ -168,7 +168,7 @@ def _headers(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _idle(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Idle connections."""
+    """Hold idle connections."""
     held: list[socket.socket] = []
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
@@ -179,9 +179,7 @@ def _idle(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _map_readers(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Subscribers of the map and of the odometry that never read, as many as are
-    admitted.
-    """
+    """Subscribe to the map and the odometry without ever reading, as often as the node admits."""
     held = []
     for topic in ("/map", "/r0/odom") * 1000:
         with contextlib.suppress(OSError):
@@ -200,7 +198,7 @@ def _map_readers(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _map_requests(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Requests for the map, which is long, without reading the answers."""
+    """Request the map, which is long, without reading the answers."""
 
     def act() -> None:
         with _connect(tcp) as s:
@@ -215,7 +213,7 @@ def _map_requests(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _updates(_master: str, node: str, _tcp: int, until: float) -> None:
-    """``publisherUpdate`` with 2000 addresses."""
+    """Send ``publisherUpdate`` with 2000 addresses."""
     uris = [f"http://127.0.0.1:1/{i}" for i in range(2000)]
     _all_of_it(
         node, _call("publisherUpdate", "/master", "/r0/cmd_vel", uris) * 5, until
@@ -223,7 +221,7 @@ def _updates(_master: str, node: str, _tcp: int, until: float) -> None:
 
 
 def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
-    """Two thousand publishers of a robot's velocity at addresses that do not exist."""
+    """Register two thousand publishers of a robot's velocity at addresses that do not exist."""
     calls = [
         _call(
             "registerPublisher",
@@ -248,7 +246,7 @@ def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _poison(master: str, node: str, _tcp: int, until: float) -> None:
-    """Malformed addresses, names that forge log lines, XML entities that expand,
+    """Send malformed addresses, names that forge log lines, XML entities that expand, and
     shutdown.
     """
     evil = "/x"
@@ -276,12 +274,12 @@ ATTACKS: dict[str, tuple[str, int, Callable[[str, str, int, float], None]]] = {
     "small": ("small calls without a pause", 8, _small_calls),
     "half": ("200 half calls of 1 of 4 MB each", 1, _half_calls),
     "headers": ("TCPROS frames that announce 100 MB", 5, _headers),
-    "idle": ("connections that say nothing", 2, _idle),
+    "idle": ("connections that send nothing", 2, _idle),
     "readers": ("2,000 subscribers that do not read", 1, _map_readers),
-    "requests": ("requests for the map, unread", 5, _map_requests),
+    "requests": ("requests for the map, with unread answers", 5, _map_requests),
     "updates": ("publisherUpdate with 2,000 addresses", 4, _updates),
-    "publishers": ("2,000 publishers with addresses that nobody has", 2, _publishers),
-    "poison": ("addresses that are none, entities, forged names, shutdown", 2, _poison),
+    "publishers": ("2,000 publishers with addresses that no node has", 2, _publishers),
+    "poison": ("invalid addresses, XML entities, forged names, shutdown", 2, _poison),
 }
 """Description, number of threads, and function of each attack: of the master's address,
 the node's, its TCPROS port, and the end time.
@@ -289,7 +287,7 @@ the node's, its TCPROS port, and the end time.
 
 
 def attack(kind: str, master: str, seconds: float) -> None:
-    """Run an attack; called in a process of its own."""
+    """Run an attack, in a process of its own."""
     node, tcp = node_of(master)
     _, count, act = ATTACKS[kind]
     until = time.monotonic() + seconds

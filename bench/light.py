@@ -33,7 +33,7 @@ STEPS = 2000
 
 
 class Case(NamedTuple):
-    """Run of the program: robots, clients, options, and the goal in CPU s a second."""
+    """One run of the program: robots, clients, options, and the goal in CPU s a second."""
 
     robots: int
     clients: int
@@ -62,7 +62,7 @@ class Used(NamedTuple):
 
 
 class Light(NamedTuple):
-    """Figures for a second: CPU time, s, wake-ups, and packets to each client."""
+    """Figures of a run for each second: CPU time, s, wake-ups, and packets to each client."""
 
     cpu: float
     wakeups: float
@@ -73,7 +73,7 @@ def used(processes: list[int]) -> Used:
     """Return what all threads of these processes have used."""
     nanoseconds = wakeups = 0
     for task in (t for pid in processes for t in Path(f"/proc/{pid}/task").iterdir()):
-        # A thread may end meanwhile.
+        # A thread may end between the listing and the reading of its files.
         with contextlib.suppress(OSError):
             # In contrast to `stat`, this file does not count in ticks of 10 ms.
             nanoseconds += int((task / "schedstat").read_text().split()[0])
@@ -114,7 +114,7 @@ def drive(ports: list[int], seconds: float, has_laser: bool) -> None:
         client = socket.create_connection(("127.0.0.1", port), 10)
         for n in (0, 1, 2):
             client.sendall(frame(n))
-        # OPEN, motors, forward, laser.
+        # Send OPEN, start the motors and drive forward; a laser needs one more command.
         client.sendall(command(1, 1) + command(4, 1) + command(11, 200))
         if has_laser:
             client.sendall(command(230, 1))
@@ -167,7 +167,9 @@ def measure(case: Case) -> Light:
 
 
 def loop(robots: int) -> float:
-    """CPU time of step, command and ranges of a Python program, s."""
+    """Return the CPU time for each second of a Python program's loop of step, command and
+    ranges, s.
+    """
     sim = botyard.Simulation.load("office", seed=1)
     for _ in range(robots):
         sim.add_robot("p3dx")

@@ -1,4 +1,4 @@
-"""Bodies with mass: our kernels against Chipmunk 2D (pymunk, of the extra "dev"), the
+"""Bodies with mass: our kernels against Chipmunk 2D (pymunk, of the extra "dev"). Both step the
 same worlds in turns in one process.
 
 Both worlds have the same initial state and run for the same simulated time; wall time
@@ -26,7 +26,7 @@ SECONDS = 1.0
 def robot_servers(
     boxes: int, robots: int, step: float, robot_mass: float | None = None
 ) -> Simulation:
-    """Boxes in a square room, and robots that drive into them from one side."""
+    """Return boxes in a square room, and robots that drive into the boxes from one side."""
     columns = math.isqrt(boxes - 1) + 1
     size = 0.6 * columns + 3.0
     walls = np.array(
@@ -62,7 +62,7 @@ def robot_servers(
 
 
 def thrown(boxes: int, step: float) -> Simulation:
-    """Boxes that fly about."""
+    """Return boxes that fly about."""
     sim = robot_servers(boxes, 0, step)
     for k in range(boxes):
         sim.throw(f"b{k}", math.cos(2.4 * k), math.sin(2.4 * k), 0.5)
@@ -85,7 +85,8 @@ WORLDS = {
 def main() -> None:
     from tests.chipmunk import ChipmunkDynamics
 
-    robot_servers(1, 1, 0.01).step(5)  # compiled
+    # Compile the kernels before the first measurement.
+    robot_servers(1, 1, 0.01).step(5)
     print(f"   {'':34}{'step':>6} {'Chipmunk':>10} {'kernels':>9}  ratio")
     for name, make in WORLDS.items():
         for step in (0.001, 0.01, 0.1):

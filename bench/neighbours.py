@@ -33,7 +33,7 @@ ROUNDS = 7
 
 
 def world(n: int, spread: float = 1.0) -> botyard.Simulation:
-    """Robots at random places; with a smaller `spread` half of them crowd together."""
+    """Return robots at random places; with a smaller `spread` half of them crowd together."""
     rng = np.random.default_rng(7)
     poses = rng.uniform(0.0, math.sqrt(AREA * n), (n, 3))
     poses[: n // 2, :2] *= spread
@@ -43,7 +43,7 @@ def world(n: int, spread: float = 1.0) -> botyard.Simulation:
 
 
 def all_pairs(places: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest others of each place by all pairs, as `Fleet.nearest` once did."""
+    """Find the nearest others of each place by all pairs, as `Fleet.nearest` once did."""
     near = np.empty((len(places), k), np.int64)
     far = np.empty((len(places), k))
     for first in range(0, len(places), BLOCK):
@@ -62,7 +62,7 @@ def all_pairs(places: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def trees() -> Callable[[np.ndarray], object] | None:
-    """scipy's k-d tree; None without scipy."""
+    """Return scipy's k-d tree; None without scipy."""
     try:
         from scipy.spatial import cKDTree
     except ImportError:
@@ -71,7 +71,9 @@ def trees() -> Callable[[np.ndarray], object] | None:
 
 
 def nearest(sim: botyard.Simulation, k: int) -> str:
-    """A row of the table: `nearest` of all robots, and others that find the same."""
+    """Return a row of the table: `nearest` of all robots, and other methods with the same
+    result.
+    """
     fleet, tree = sim.fleet, trees()
     places = np.ascontiguousarray(fleet.poses[:, :2])
     runs: list[Callable[[], object]] = [
@@ -79,9 +81,9 @@ def nearest(sim: botyard.Simulation, k: int) -> str:
         lambda: all_pairs(places, k),
     ]
     if tree is not None:
-        # Each place is its own nearest neighbour there.
+        # The tree finds each place as its own nearest neighbour, hence k + 1.
         runs.append(lambda: tree(places).query(places, k + 1))  # type: ignore[attr-defined]
-    # The slow one decides the number of rounds.
+    # The comparison of all pairs is slow, so it decides the number of rounds.
     rounds = max(1, ROUNDS * 1000 // len(places))
     ours, pairs, *others = [1e3 * t for t in in_turns(runs, rounds, 1)]
     goal = GOALS.get((len(places), k))

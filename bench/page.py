@@ -4,7 +4,7 @@ with and without viewers.
 Scene: columbia.map where the shared data is, else the shipped warehouse; 500 p3dx with
 lasers (181 readings), all read and standing at random free places; seed 1; 1 thread;
 kernels compiled before. The browser is Debian's Chromium, headless, 1280 × 800, without
-a graphics processor: its main-thread time is that of our own code (taking a frame,
+a graphics processor: its main-thread time is the time of our own code (taking a frame,
 uploading, drawing), not of the software that stands in for one. The reference of the
 server's figures is a fixed NumPy workload of the same run.
 """
@@ -22,7 +22,7 @@ import time
 from collections.abc import AsyncIterator
 from multiprocessing.connection import Connection
 
-from bench.common import cpu, map_path, reference_loop
+from bench.common import cpu, judged, map_path, reference_loop
 from botyard.app.compose import compose
 from botyard.app.page import STATIC
 from botyard.interfaces.page.requests import PageRequests
@@ -35,6 +35,8 @@ from botyard.servers.web.page import PageServer
 from botyard.sim.simulation import Simulation
 
 ROBOTS = 500
+FRAME_MS, PICTURES_PER_S = 0.1, 20.0
+"""Goals: CPU time of a frame, and pictures in the browser."""
 TOKEN = "bench"
 
 
@@ -69,7 +71,7 @@ async def serving(
 
 
 def frames(sim: Simulation) -> None:
-    """CPU of making a frame, without sending it."""
+    """Print the CPU time to make a frame, without sending it."""
     hub = Hub(sim)
     source = ViewSource(hub)
     source.schema()
@@ -81,7 +83,8 @@ def frames(sim: Simulation) -> None:
     hundred = cpu(lambda: [make() for _ in range(100)])
     size = len(source.frame(View()))
     print(
-        f"frame of {ROBOTS} robots: {size / 1e3:.0f} kB, made in {hundred * 10:.3f} ms CPU"
+        f"frame of {ROBOTS} robots: {size / 1e3:.0f} kB, made in {hundred * 10:.3f} ms CPU "
+        f"{judged(hundred * 10, FRAME_MS)}"
     )
     print(
         "  per run of the reference (10 products of 400² matrices): "
@@ -89,11 +92,11 @@ def frames(sim: Simulation) -> None:
     )
 
 
-# -- viewers without a browser, in a process of their own
+# -- viewers without a browser, in a separate process
 
 
 def _masked(text: bytes) -> bytes:
-    """A WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
+    """Return a WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
     head = (
         bytes([0x81, 0x80 | len(text)])
         if len(text) < 126
@@ -103,8 +106,8 @@ def _masked(text: bytes) -> bytes:
 
 
 async def _look(port: int, dead: bool) -> None:
-    """As little work as possible for a viewer, so that it takes nothing from the
-    simulator: frames are counted, not read.
+    """Do as little work as possible as a viewer, so that the simulator keeps its processor: count
+    frames without decoding them. A dead viewer reads nothing.
 
     A dead one reads nothing.
     """
@@ -157,7 +160,9 @@ def watch(port: int, count: int, pipe: Connection, dead: bool) -> None:
 async def _steps(
     sim: Simulation, viewers: int, dead: bool = False, seconds: float = 5.0
 ) -> dict[str, float]:
-    """Steps in real time: mean time of one, CPU of the whole process, frames sent."""
+    """Step in real time; return the mean time of a step, the CPU time of the whole process, and
+    the frames sent.
+    """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     async with serving(sim, 0.05) as (hub, server):
@@ -178,7 +183,7 @@ async def _steps(
             times.append(time.perf_counter() - begin)
             stepping.append(time.thread_time() - begin_cpu)
 
-        # Its attributes are read-only for users.
+        # `Simulation` refuses new values of its attributes, so write past its setter.
         vars(hub.sim)["step"] = timed
         sent = sum(v.frames_sent for v in server.desk.viewers)
         begin_cpu, begin_tick, overruns = time.process_time(), sim.tick, hub.overruns
@@ -200,7 +205,7 @@ async def _steps(
 
 def viewers(sim: Simulation) -> None:
     pairs = []
-    # in turns, because the machine's mood changes
+    # Measure in turns, because the speed of a shared machine changes.
     for _ in range(5):
         pairs.append(
             [asyncio.run(_steps(sim, *how)) for how in ((0,), (10,), (10, True))]
@@ -243,8 +248,10 @@ async def _browse(sim: Simulation, renderer: str, program: str) -> None:
         await page.goto(server.url())
         await asyncio.sleep(12)
         await page.evaluate("__sim.painter.costs.length = 0")
+        begin = time.perf_counter()
         await asyncio.sleep(12)
         costs = sorted(await page.evaluate("__sim.painter.costs"))
+        rate = len(costs) / (time.perf_counter() - begin)
         drawn = await page.evaluate(
             "JSON.stringify([__sim.painter.renderer, __sim.painter.drawn])"
         )
@@ -252,7 +259,8 @@ async def _browse(sim: Simulation, renderer: str, program: str) -> None:
             print(
                 f"{renderer}: main thread {statistics.median(costs):.2f} ms "
                 f"median, {costs[int(0.9 * len(costs))]:.2f} ms 90 % "
-                f"of {len(costs)} frames; drawn {drawn}"
+                f"of {len(costs)} frames, {rate:.1f} a second "
+                f"{judged(rate, PICTURES_PER_S, least=True)}; drawn {drawn}"
             )
 
         await browser.close()

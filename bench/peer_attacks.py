@@ -1,7 +1,8 @@
 """Service to honest clients while peers of other protocols attack.
 
 Attacks come through the page's WebSocket (``viewer``), ROS 1 (``ros``), RTPS, rosbridge,
-AMBF and VDA 5050 (``peers``)."""
+AMBF and VDA 5050 (``peers``).
+"""
 
 from __future__ import annotations
 
@@ -24,17 +25,30 @@ from bench import hostilepage, hostilepeers, hostileros
 from bench.simulator_process import PORT, Honest, Simulator
 
 VIEWERS: tuple[tuple[str, str, int, float], ...] = (
-    ("an onlooker asks for clearances and the catalog, 290 a second", "asks", 1, 290.0),
-    ("30 onlookers, as fast as they are let", "asks", 30, 0.0),
-    ("30 onlookers send messages without a byte and pings", "tiny", 30, 0.0),
-    ("300 sockets that show no token", "hold", 300, 0.0),
-    ("100 strangers ask for files, figures and sockets", "knock", 100, 0.0),
+    (
+        (
+            "a read-only viewer requests clearances and the catalogue, 290 times a "
+            "second"
+        ),
+        "asks",
+        1,
+        290.0,
+    ),
+    ("30 read-only viewers send requests as fast as they may", "asks", 30, 0.0),
+    ("30 read-only viewers send empty messages and pings", "tiny", 30, 0.0),
+    ("300 connections that show no token", "hold", 300, 0.0),
+    (
+        "100 clients without a token request files, figures and sockets",
+        "knock",
+        100,
+        0.0,
+    ),
 )
 
 
 def viewer(seconds: float = 20.0) -> None:
-    """Honest clients while viewers and strangers load the page's server; time until a
-    viewer with the token gets in.
+    """Measure honest clients while viewers and strangers load the page's server, and the time
+    until a viewer with the token gets in.
     """
     page, token = PORT - 2, "bench"
     options = (
@@ -73,14 +87,15 @@ def viewer(seconds: float = 20.0) -> None:
                 f"{sim.memory():.0f} MB, exceptions {sim.faults()}",
                 flush=True,
             )
-            time.sleep(6.0)  # work that strangers started ends
+            # Work that strangers started must end before the next attack is measured.
+            time.sleep(6.0)
 
         print(f"files {sim.held()[0]}, status at the end {sim.stop()}")
 
 
 def ros(seconds: float = 20.0) -> None:
-    """Honest clients while peers attack the ROS 1 ports; how long honest nodes wait for
-    answers.
+    """Measure honest clients while peers attack the ROS 1 ports, and how long honest nodes wait
+    for answers.
     """
     master = f"http://127.0.0.1:{PORT - 3}/"
     options = (
@@ -129,7 +144,8 @@ def ros(seconds: float = 20.0) -> None:
                 f"{max(memory):.0f} MB at most, exceptions {sim.faults()}",
                 flush=True,
             )
-            time.sleep(6.0)  # unfinished work ends
+            # Work that the attack left unfinished must end before the memory is compared.
+            time.sleep(6.0)
 
         print(
             f"memory {sim.memory():.0f} MB, files {sim.held()[0]}, log "
@@ -138,8 +154,8 @@ def ros(seconds: float = 20.0) -> None:
 
 
 def peers(seconds: float = 3.0) -> None:
-    """An honest client while peers send what keeps the simulator busy or its memory
-    full: a server for each attack.
+    """Measure an honest client while peers send messages that keep the simulator busy or fill
+    its memory; each attack has a server of its own.
     """
     print(
         "| attack | largest gap, ms | memory before, at most, MB | success of "
@@ -223,8 +239,8 @@ def _is_whole(recording: Path) -> str:
 
 
 def _bad_orders(seconds: float) -> None:
-    """Bad VDA 5050 orders for one AGV; the gap is the largest between answers of
-    another one.
+    """Send bad VDA 5050 orders to one AGV; print the largest gap between answers of another
+    AGV.
     """
     program = shutil.which(
         "mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"

@@ -22,8 +22,8 @@ Place = Callable[[float, float, float], None]
 
 
 def navground(world: World) -> tuple[Env, Place]:
-    """navground: a robot is moved by commands that are put in directly; a wall pushes
-    it back.
+    """Return navground's step and placement: commands are put directly into the robot, and a
+    wall pushes it back.
     """
     import numpy as np
     from navground import core, sim
@@ -69,7 +69,7 @@ def navground(world: World) -> tuple[Env, Place]:
 
 
 def irsim(world: World) -> tuple[Env, Place]:
-    """ir-sim: a YAML world."""
+    """Return ir-sim's step and placement, with a world described in YAML."""
     import numpy as np
 
     env = irsim_world(world.walls, [(20, 20, 0)], world.rays, "stop")
@@ -91,7 +91,7 @@ def irsim(world: World) -> tuple[Env, Place]:
 
 
 def theirs(peer: str, rays: int) -> dict[str, float]:
-    """Environment steps per CPU second of navground or ir-sim: one world, as neither
+    """Return environment steps per CPU second of navground or ir-sim, with one world: neither
     has batches with walls.
     """
     import numpy as np
@@ -125,8 +125,8 @@ def theirs(peer: str, rays: int) -> dict[str, float]:
 
 
 def vmas(n: int, rays: int) -> dict[str, float]:
-    """Environment steps per CPU second of VMAS: a batch of worlds of tensors; its robot
-    goes in any direction by forces.
+    """Return environment steps per CPU second of VMAS: a batch of worlds in tensors, whose
+    robot is driven by forces in any direction.
     """
     import torch
     from vmas.simulator.core import Agent, Landmark, Line, Sphere

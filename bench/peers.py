@@ -51,7 +51,7 @@ Segment = tuple[float, float, float, float]
 
 
 def distance(x: float, y: float, s: Segment) -> float:
-    """Distance from a point to a segment."""
+    """Return the distance from a point to a segment, m."""
     dx, dy = s[2] - s[0], s[3] - s[1]
     u = min(1.0, max(0.0, ((x - s[0]) * dx + (y - s[1]) * dy) / (dx * dx + dy * dy)))
     return math.hypot(x - s[0] - u * dx, y - s[1] - u * dy)
@@ -95,7 +95,9 @@ class World:
                 self.poses.append((x, y, draw.uniform(-math.pi, math.pi)))
 
     def commands(self, step: int) -> list[tuple[float, float]] | None:
-        """(m/s, rad/s) of each robot where they change, else None."""
+        """Return the command (m/s, rad/s) of each robot at steps where commands change,
+        otherwise None.
+        """
         k, rest = divmod(step, COMMAND_STEPS)
         draw = random.Random(self.seed * 1_000_003 + k)
         return (
@@ -108,7 +110,7 @@ class World:
         )
 
     def exact_scan(self, i: int) -> list[float]:
-        """First scan of robot `i`."""
+        """Return the exact first scan of robot `i`."""
         x, y, th = self.poses[i]
         ranges = []
         for k in range(RAYS):
@@ -138,7 +140,7 @@ Scan = Callable[[int], list[float]]
 
 
 def botyard(world: World) -> tuple[Step, Scan]:
-    """A simulation of `world`, and its parts to be measured."""
+    """Return a simulation of `world`, and the calls to be measured."""
     import numpy as np
 
     from botyard.model.kinematics import Axes, MotionLimits
@@ -181,7 +183,9 @@ def botyard(world: World) -> tuple[Step, Scan]:
 
 
 def navground(world: World) -> tuple[Step, Scan]:
-    """Robots are moved by commands put in directly; sensing without behaviours."""
+    """Return navground's step and scan, with commands put directly into the robots, and sensing
+    without behaviours.
+    """
     from navground import core, sim
 
     w = sim.World()
@@ -273,7 +277,9 @@ def irsim_world(
 
 
 def irsim(world: World) -> tuple[Step, Scan]:
-    """A YAML world; robots that touch something slide along it."""
+    """Return ir-sim's step and scan, with a world described in YAML; robots that touch
+    something slide along it.
+    """
     env = irsim_world(world.walls, world.poses, RAYS, "contact")
     everyone = list(range(world.n))
     for robot in env.robot_list[:10]:
@@ -288,7 +294,9 @@ def irsim(world: World) -> tuple[Step, Scan]:
 
 
 def measure(peer: str, n: int) -> dict[str, float]:
-    """M rays per CPU s of one peer, and the median error of its first scans, m."""
+    """Return million rays per CPU second of one peer, and the median error of its first scans,
+    m.
+    """
     world = World(n)
     step, scan = {"botyard": botyard, "navground": navground, "ir-sim": irsim}[peer](
         world

@@ -1,4 +1,4 @@
-"""Service to honest clients while others send random packets (``hostile``)."""
+"""Service to honest clients while other clients send random packets (``hostile``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ packets before were processed.
 
 
 def mutated(rng: random.Random) -> bytes:
-    """A packet, intact or mutated."""
+    """Return a packet, intact or mutated."""
     number = rng.randrange(256)
     data = bytearray(
         command(
@@ -65,11 +65,12 @@ def mutated(rng: random.Random) -> bytes:
 
 
 def attack(first: int, count: int, packets: int, seed: int) -> None:
-    """Hostile clients, in a process of their own: send as fast as they are read, and
-    hardly read themselves.
+    """Run hostile clients in a process of their own: they send as fast as the simulator reads,
+    and hardly read the answers.
     """
     rng = random.Random(seed)
-    # without CLOSE: a closed session reads no more packets, so they would not count
+    # Leave CLOSE out: after it the session reads no more packets, so the later ones would not
+    # count.
     stock = [
         data
         for data in (mutated(rng) for _ in range(20_000))
@@ -115,8 +116,8 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
     ends = [
         (key.fileobj, rest.get(key.data, b"")) for key in selector.get_map().values()
     ]
-    # packets in the buffers of sockets count when the simulator has read them: the
-    # outputs are set behind them
+    # Wait until packets still in socket buffers are processed: a command that sets the digital
+    # outputs to MARK follows them, and its report shows that they were read.
     for s, data in ends:
         with contextlib.suppress(OSError):
             s.setblocking(True)  # type: ignore[union-attr]
@@ -137,7 +138,7 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
 
 
 def hostile(packets: int = 100_000) -> None:
-    """Honest clients while hostile ones send."""
+    """Measure honest clients while hostile ones send."""
     ignored = [a for n in IGNORED for a in ("--ignore-command", str(n))]
     robots = ["-r", "p3dx"] * 150
     with Simulator(

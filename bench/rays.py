@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import cpu, map_path, wall
+from bench.common import cpu, judged, map_path, wall
 from bench.reference import build, caster
 from botyard.devices.ranging import RangeDevices
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
@@ -22,6 +22,7 @@ from botyard.model.beams import Bundle
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.tracing import squares_to_segments
+from botyard.processes.parallel import Workers
 
 SCANS, RAYS = 1000, 181
 GHOST = Returns(obstacle=False, laser=0, sonar=False)
@@ -29,7 +30,7 @@ BODY = ((-0.15, -0.15), (0.15, -0.15), (0.15, 0.15), (-0.15, 0.15))
 
 
 def brute(segments: np.ndarray, pose: Pose, r_max: float) -> np.ndarray:
-    """All rays against all segments at once."""
+    """Cast all rays against all segments at once."""
     angles = pose.th + np.linspace(-math.pi / 2, math.pi / 2, RAYS)
     dx, dy = np.cos(angles)[:, None], np.sin(angles)[:, None]
     ax, ay = segments[:, 0] - pose.x, segments[:, 1] - pose.y
@@ -50,11 +51,11 @@ def scene_with_lasers(
     rays: int = RAYS,
     noise: float = 0.0,
 ) -> tuple[Engine, RangeDevices]:
-    """Robots at random free places of a map, by default that of the recorded figures,
+    """Return robots at random free places of a map, by default the map of the recorded figures,
     each with a laser over 180°.
     """
     scene = load_scene(map_path()[0]) if scene is None else scene
-    devices = RangeDevices(threads)
+    devices = RangeDevices(Workers(threads, "rays"))
     engine = Engine(scene, senses=(devices,))
     x0, y0, x1, y1 = scene.bounds or (0, 0, 1, 1)
     rng = np.random.default_rng(1)
@@ -90,8 +91,8 @@ def scene_with_lasers(
 def interleaved(
     runs: dict[str, Callable[[], object]], rounds: int = 15
 ) -> dict[str, float]:
-    """CPU seconds of each run, the least of several, taken in turns, so that other load
-    affects all alike.
+    """Return the CPU seconds of each run, the least of several rounds. The runs take turns, so
+    that other load affects all alike.
     """
     best = dict.fromkeys(runs, math.inf)
     for run in runs.values():
@@ -119,7 +120,7 @@ def main() -> None:
             "botyard": lambda e=engine, d=devices: d.sense(e)
         }
         angles = np.linspace(-math.pi / 2, math.pi / 2, RAYS)
-        # Boxes of the map are bodies as well.
+        # The boxes of the map come first among the bodies, so look the robots up by name.
         stand = engine.state.pose[[engine.rows[f"r{i}"] for i in range(SCANS)]]
         if library is not None:
             runs["C"] = caster(library, engine.grid, stand, angles, r_max)
@@ -133,7 +134,9 @@ def main() -> None:
             )
             print(
                 f"   {r_max:4.0f} m  C reference kernel {SCANS * RAYS / times['C'] / 1e6:6.2f}   "
-                f"botyard is {times['C'] / seconds:.2f} x as fast, difference {worst:.1e} m"
+                f"botyard is {times['C'] / seconds:.2f} x as fast "
+                f"{judged(times['C'] / seconds, 2.0, least=True)}, "
+                f"difference {worst:.1e} m"
             )
 
         rate = SCANS * RAYS / seconds / 1e6

@@ -1,5 +1,5 @@
-"""Recordings: what they cost on the thread that steps the world and in all, how large
-they are, and what a killed program loses.
+"""Recordings: their cost for the thread that steps the world and in all, their size, and how much
+simulated time a killed program loses.
 
 100 robots with lasers of 181 rays drive among the shelves of the shipped warehouse,
 steps of 100 ms; with scans (all lasers are read) and without (none is). Runs with a
@@ -38,7 +38,7 @@ Drive = Callable[[Simulation, int], None]
 
 
 def world(scans: bool) -> Simulation:
-    """A world of robots, whose lasers are read or not."""
+    """Return a world of robots, whose lasers have a reader or not."""
     sim = Simulation.load("warehouse", seed=1)
     sim.add_robot("p3dx-sh", "r0")
     spec = sim.robots["r0"].spec
@@ -54,7 +54,7 @@ def world(scans: bool) -> Simulation:
 
 
 def drive_together(sim: Simulation, tick: int) -> None:
-    """A command to all robots every second."""
+    """Give all robots a command every second."""
     if tick % 10 == 0:
         turns = np.random.default_rng(tick).uniform(-0.8, 0.8, ROBOTS)
         sim.fleet.command(v=0.4, w=turns)
@@ -67,7 +67,7 @@ def drive_each(sim: Simulation, tick: int) -> None:
 
 
 class Cost(NamedTuple):
-    """CPU s for each simulated second: of the thread that steps, and of the process."""
+    """CPU seconds for each simulated second: of the thread that steps, and of the process."""
 
     step: float
     all: float
@@ -76,8 +76,8 @@ class Cost(NamedTuple):
 def run(
     sim: Simulation, drive: Drive, seconds: float = SIMULATED_S, speed: float = SPEED
 ) -> Cost:
-    """Cost of a stretch of a run at `speed` times real time: a thread that writes has
-    its time, as it has in a run with clients.
+    """Return the cost of a stretch of a run at `speed` times real time, so that the thread that
+    writes gets its time, as in a run with clients.
     """
     steps, inside, process = round(seconds / sim.dt), 0.0, time.process_time()
     due = time.monotonic()
@@ -93,8 +93,8 @@ def run(
 
 
 class Result(NamedTuple):
-    """A kind of run: cost without a recording; what it adds; MB for each simulated
-    second, without the map at its start.
+    """Result of a kind of run: its cost without a recording, the cost that a recording adds,
+    and MB for each simulated second without the map at its start.
     """
 
     plain: Cost
@@ -103,7 +103,7 @@ class Result(NamedTuple):
 
 
 def measure(scans: bool, drive: Drive, folder: Path) -> Result:
-    """Pairs of stretches without and with a recording."""
+    """Measure pairs of stretches without and with a recording."""
     sim, path = world(scans), folder / "run.mcap"
     plain, recorded = list[Cost](), list[Cost]()
     for _ in range(PAIRS):
@@ -115,7 +115,7 @@ def measure(scans: bool, drive: Drive, folder: Path) -> Result:
         Cost(b.step - a.step, b.all - a.all)
         for a, b in zip(plain, recorded, strict=True)
     ]
-    # in real time, in which chunks are smaller
+    # Run in real time as well: its chunks are smaller, so it needs more MB.
     with sim.record(path) as recording:
         begin = written(recording)
         run(sim, drive, SIZE_S, 1.0)
@@ -125,12 +125,12 @@ def measure(scans: bool, drive: Drive, folder: Path) -> Result:
 
 
 def middle(costs: list[Cost]) -> Cost:
-    """Medians."""
+    """Return the medians of several costs."""
     return Cost(median(c.step for c in costs), median(c.all for c in costs))
 
 
 def written(recording: Any) -> int:
-    """Bytes of a recording when all is written that it has so far."""
+    """Return the length of a recording in bytes, once all entries so far are written."""
     size: int = recording._writer.call(
         lambda output: (output.flush(), output.size)[1]
     ).result()
@@ -154,8 +154,8 @@ while True:
 
 
 def lost_when_killed(path: Path) -> float:
-    """Simulated time (in a run in real time) by which a recording ends before its
-    killed program, s.
+    """Return how many seconds of simulated time, in a run in real time, are missing at the end
+    of the recording of a killed program.
     """
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True

@@ -28,7 +28,7 @@ RECORDED = 6.7
 
 
 def build() -> ctypes.CDLL | None:
-    """The compiled kernel; None without gcc."""
+    """Return the compiled kernel; None without gcc."""
     gcc = shutil.which("gcc")
     if gcc is None:
         return None
@@ -44,7 +44,7 @@ def caster(
     angles: np.ndarray,
     r_max: float,
 ) -> Callable[[], np.ndarray]:
-    """A function that casts all beams from all poses and returns their ranges, m."""
+    """Return a function that casts all beams from all poses and returns their ranges, m."""
     poses = np.ascontiguousarray(poses, np.float64)
     beams = np.ascontiguousarray(np.stack([np.cos(angles), np.sin(angles)], axis=1))
     out = np.zeros((len(poses), len(angles)))
@@ -98,12 +98,14 @@ class Yardstick:
 
     @property
     def scale(self) -> float:
-        """Factor from times of the other machine to times here; 1 if it is not known."""
+        """Return the factor from times of the other machine to times here; 1 if it is not
+        known.
+        """
         return RECORDED / self.speeds[-1] if self.speeds else 1.0
 
     def judge(self, seconds: float, floor: float) -> str:
-        """A limit that was set in seconds of the other machine, scaled, and whether a
-        time measured here meets it.
+        """Return a limit that was set in seconds of the other machine, scaled to this one, and
+        whether a time measured here meets it.
         """
         return f"{floor * self.scale:7.4f} {'met' if seconds <= floor * self.scale else 'missed'}"
 
@@ -118,9 +120,7 @@ class Yardstick:
 
 
 def free_poses(grid: Grid) -> np.ndarray:
-    """1000 poses with 0.3 m around them. (Those of `bench.rays` stand nearer to walls:
-    the kernel gives a fifth less there.)
-    """
+    """Return 1000 poses with 0.3 m of free space around them."""
     rng = np.random.default_rng(1)
     poses: list[tuple[float, float, float]] = []
     while len(poses) < 1000:

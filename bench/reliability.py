@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from bench.common import reference_loop
 from bench.fault_injection import faults
-from bench.floods import factory, factory1000, poses, reconfigure
+from bench.floods import crowd, factory, factory1000, poses, reconfigure
 from bench.heavy_requests import maps, pictures, uploads
 from bench.peer_attacks import peers, ros, viewer
 from bench.random_packets import hostile
@@ -35,7 +35,7 @@ def main() -> None:
     uploads()
     pictures(5.0)
     faults()
-    for flood in (reconfigure, poses, factory):
+    for flood in (reconfigure, poses, factory, crowd):
         flood(5.0)
     factory1000(15.0)
 
@@ -56,6 +56,7 @@ if __name__ == "__main__":
         "poses": poses,
         "factory": factory,
         "factory1000": factory1000,
+        "crowd": crowd,
     }
     parts[sys.argv[1]](
         *[

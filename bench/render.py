@@ -1,5 +1,4 @@
-"""Movies: frames of 20 robots with scans in the shipped office, and what each format
-costs.
+"""Movies: cost of frames of 20 robots with scans in the shipped office, for each format.
 
 CPU time of all threads of this process, of a recorded run that is done again: steps,
 scans, drawing and writing. The limit was set for another machine; it is scaled by the
@@ -29,7 +28,7 @@ LIMIT_S: Final = 20.0
 
 
 def run(sim: Simulation) -> None:
-    """Robots with lasers that wander about."""
+    """Step robots with lasers that wander about."""
     for k in range(ROBOTS):
         robot = sim.add_robot("p3dx", f"r{k}", lasers=["lms200"])
         robot.laser.subscribe("bench")
@@ -37,11 +36,12 @@ def run(sim: Simulation) -> None:
 
 
 def drawing(options: dict[str, object]) -> float:
-    """CPU seconds for a frame, drawn and not written."""
+    """Return the CPU seconds for a frame that is drawn and not written."""
     sim = Simulation.load("office")
     run(sim)
     painter, count, spent = Painter(picture_options(**options)), 100, 0.0  # type: ignore[arg-type]
-    # what stands still is drawn once
+    # Draw once before the measurement, because the walls and other fixed parts are drawn once and
+    # kept.
     painter.draw(take(sim))
     for _ in range(count):
         sim.step()

@@ -1,5 +1,5 @@
-"""Recordings that are read: going to any moment of an hour of 20 robots, doing the run
-again, arrays, a table.
+"""Reading of recordings: jumps to any moment of an hour of 20 robots, repetition of the run,
+arrays, and a table.
 
 Wall time of one thread, in this process.
 """
@@ -30,14 +30,14 @@ LIMIT_MS: Final = 100.0
 
 
 def timed(act: Callable[[], T]) -> tuple[T, float]:
-    """Its result, and the time that it took, s."""
+    """Return the result of a call, and the time that it took, s."""
     begin = time.perf_counter()
     found = act()
     return found, time.perf_counter() - begin
 
 
 def record(path: Path, seconds: float, scans: bool) -> None:
-    """Robots of the shipped office that get a command a second each."""
+    """Record robots in the shipped office that get a command every second."""
     sim = Simulation.load("office", seed=1, warn=lambda text: None)
     robots = [
         sim.add_robot(
@@ -63,8 +63,8 @@ def record(path: Path, seconds: float, scans: bool) -> None:
 
 
 def seeks(track: Track, watched: int) -> str:
-    """Times to moments anywhere; `watched`: robots whose lasers are read, as on the
-    page.
+    """Return the times of jumps to random moments; `watched`: number of robots whose lasers are
+    read, as on the page.
     """
     player, somewhere = Player(track), random.Random(1)
     for robot in list(player.sim.robots.values())[:watched]:
@@ -89,7 +89,7 @@ def seeks(track: Track, watched: int) -> str:
 
 
 def measure(folder: Path, seconds: float, scans: bool) -> None:
-    """A recording, from all sides."""
+    """Measure all ways to read a recording."""
     path = folder / "run.mcap"
     record(path, seconds, scans)
     print(
@@ -107,7 +107,7 @@ def measure(folder: Path, seconds: float, scans: bool) -> None:
     proof, taken = timed(lambda: resimulate(path))
     assert proof.divergence is None
     print(
-        f"      done again and compared: {taken:.1f} s, {seconds / taken:.0f} "
+        f"      simulated again and compared: {taken:.1f} s, {seconds / taken:.0f} "
         "times as fast as real time"
     )
     run, taken = timed(lambda: load(path))

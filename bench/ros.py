@@ -17,7 +17,12 @@ import time
 from pathlib import Path
 
 SECONDS = 15.0
+SETTLE_S = 10.0
+"""Until everything is registered, s."""
+READY_S = 3.0
+"""Until all topics of a reader have come, s."""
 PORT = 21700
+MASTER_PORT = 22200
 ROBOTS = 100
 TOPICS = (
     ("odom", "nav_msgs/Odometry"),
@@ -30,6 +35,7 @@ from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
 from botyard.protocols.tcpros.session import Subscription
 master, node, robots, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+ready = float(sys.argv[5])
 topics = {topics!r}
 async def read(host, port, name, kind, counts):
     text, md5 = types().definition(kind)
@@ -43,7 +49,7 @@ async def main():
     _, _, (_, host, port) = xmlrpc.client.ServerProxy(uri).requestTopic("/reader", "/r0/odom", [["TCPROS"]])
     counts = [0, 0]
     tasks = [asyncio.ensure_future(read(host, port, f"/r{{i}}/{{n}}", k, counts)) for i in range(robots) for n, k in topics]
-    await asyncio.sleep(3); before = counts[:]; begin = time.perf_counter()
+    await asyncio.sleep(ready); before = counts[:]; begin = time.perf_counter()
     print("reading", flush=True)
     await asyncio.sleep(seconds)
     dt = time.perf_counter() - begin
@@ -68,7 +74,7 @@ SIZES = (712, 1556, 330)
 """Bytes of the three messages."""
 READER_ZENOH = """
 import sys, time, zenoh
-robots, seconds = int(sys.argv[3]), float(sys.argv[4])
+robots, seconds, ready = int(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5])
 counts = [0, 0]
 def take(sample):
     counts[0] += 1; counts[1] += len(sample.payload)
@@ -76,7 +82,7 @@ config = zenoh.Config()
 config.insert_json5("mode", '"client"'); config.insert_json5("connect/endpoints", '["tcp/127.0.0.1:7447"]')
 session = zenoh.open(config)
 ends = [session.declare_subscriber(f"0/r{{i}}/{{n}}/**", take) for i in range(robots) for n, _ in {topics!r}]
-time.sleep(6); before = counts[:]; begin = time.perf_counter()
+time.sleep(2 * ready); before = counts[:]; begin = time.perf_counter()
 print("reading", flush=True)
 time.sleep(seconds)
 dt = time.perf_counter() - begin
@@ -99,14 +105,19 @@ while True:
 """
 
 
+CASES = (("ROS 1", READER, ""), ("ROS 2, Zenoh", READER_ZENOH, BARE_ZENOH))
+
+
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process."""
+    """Return the CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
-    """CPU of a program, % of a core, and the messages that its reader received."""
+    """Return the CPU of a program, % of a core, and the number of messages that its reader
+    received.
+    """
     program = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -118,24 +129,27 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
                 break
 
         if reader_code:
-            time.sleep(10.0)  # until everything is registered
+            # Wait until all topics are registered.
+            time.sleep(SETTLE_S)
             args = [
                 sys.executable,
                 "-c",
                 reader_code.format(topics=TOPICS),
-                f"http://127.0.0.1:{PORT + 500}/",
+                f"http://127.0.0.1:{MASTER_PORT}/",
                 "/botyard",
             ]
             reader = subprocess.Popen(
-                [*args, str(ROBOTS), str(SECONDS)], stdout=subprocess.PIPE, text=True
+                [*args, str(ROBOTS), str(SECONDS), str(READY_S)],
+                stdout=subprocess.PIPE,
+                text=True,
             )
             assert reader.stdout is not None
             assert reader.stdout.readline().strip() == "reading"
         else:
-            time.sleep(13.0)
+            time.sleep(SETTLE_S + READY_S)
 
         before, begin = cpu_of(program.pid), time.perf_counter()
-        time.sleep(SECONDS - 1.0)
+        time.sleep(0.9 * SECONDS)
         share = 100.0 * (cpu_of(program.pid) - before) / (time.perf_counter() - begin)
         got = ""
         if reader is not None and reader.stdout is not None:
@@ -147,7 +161,7 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
         for process in (reader, program):
             if process is not None:
                 process.terminate()
-                process.wait()
+                process.communicate()
 
 
 def main() -> None:
@@ -173,14 +187,15 @@ def main() -> None:
         print(f"   {ROBOTS} robots, no ROS                      {off:5.1f} % of a core")
         sensors, _ = run([sys.executable, "-c", SENSORS, str(world)])
         print(
-            f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (what "
-            "is below is compared with this)"
+            f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (the rows "
+            "below are compared with this one)"
         )
-        cases = (
-            ("ROS 1", ["--ros-master", f"embedded:{PORT + 500}"], READER, ""),
-            ("ROS 2, Zenoh", ["--zenoh-router"], READER_ZENOH, BARE_ZENOH),
-        )
-        for name, options, reader, bare in cases:
+        for name, reader, bare in CASES:
+            options = (
+                ["--zenoh-router"]
+                if "Zenoh" in name
+                else ["--ros-master", f"embedded:{MASTER_PORT}"]
+            )
             idle, _ = run([*simulator, *options])
             print(
                 f"   {name + ', nobody listens':37} {idle:5.1f} %   "

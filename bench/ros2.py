@@ -4,9 +4,9 @@ that it lost; AMBF's objects at 1 kHz.
 In % of a core, over some seconds, in a network namespace of its own that has only a
 loopback (root), with the simulator's Python in ``PYTHONPATH``: another version of
 botyard can be measured in the same way. Needs g++ and Debian's libfastrtps-dev. A
-message is lost if its sequence number is missing between those of the first and the
-last one that the reader got: what was written before the two were matched does not
-count, nor does what was never written because the simulator was late. Simulator and
+message is lost if its sequence number is missing between the first and the last number
+that the reader got. Messages written before the match do not count, nor do messages
+never written because the simulator was late. Simulator and
 reader come before all other programs (``chrt --rr``): a simulator that gets less
 processor time than it needs writes in bursts, which no pace can make fit.
 """
@@ -46,13 +46,13 @@ Topics = list[tuple[str, str]]
 
 
 def dds(name: str) -> str:
-    """DDS name of a type."""
+    """Return the DDS name of a type."""
     package, short = name.split("/")
     return f"{package}::msg::dds_::{short}_"
 
 
 class Bench:
-    """A network, and a reader on Fast DDS."""
+    """A network namespace, and a reader on Fast DDS."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,11 +79,11 @@ class Bench:
 
     def close(self) -> None:
         self.net.kill()
-        self.net.wait()
+        self.net.communicate()
 
     @contextmanager
     def program(self, *command: str) -> Iterator[int]:
-        """A program that says when it is ready; its process ID."""
+        """Start a program that says when it is ready; return its process ID."""
         with (self.folder / "log").open("w") as log:
             program = subprocess.Popen(
                 [*self.enter, *FIRST, *command],
@@ -99,10 +99,10 @@ class Bench:
             yield program.pid
         finally:
             program.terminate()
-            program.wait()
+            program.communicate()
 
     def cost(self, pid: int, seconds: float = SECONDS) -> float:
-        """CPU of a process, % of a core."""
+        """Return the CPU time of a process, % of a core."""
         before, begin = cpu_of(pid), time.perf_counter()
         time.sleep(seconds)
         return 100.0 * (cpu_of(pid) - before) / (time.perf_counter() - begin)
@@ -110,7 +110,9 @@ class Bench:
     def read(
         self, pid: int, topics: Topics, quality: str, seconds: float = SECONDS
     ) -> tuple[float, str]:
-        """CPU of the simulator while topics are read, and what came of them."""
+        """Return the CPU of the simulator while topics are read, and the numbers of received
+        and lost messages.
+        """
         args = [
             part
             for name, kind in topics
@@ -124,7 +126,7 @@ class Bench:
             *args,
         ]
         path = self.folder / "reader"
-        # it says so much that a pipe would hold it up
+        # The reader prints so many lines that a full pipe would block it.
         with path.open("w") as out:
             reader = subprocess.Popen(command, stdout=out)
         time.sleep(SETTLE_S)
@@ -160,7 +162,7 @@ def simulator(*options: str) -> list[str]:
 
 
 def robots(bench: Bench) -> None:
-    """100 robots."""
+    """Measure the topics of 100 robots."""
     world = bench.folder / "w.yaml"
     rows = "".join(
         f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n"
@@ -238,7 +240,7 @@ def robots(bench: Bench) -> None:
 
 
 def objects(bench: Bench) -> None:
-    """20 objects at 1 kHz, without commands."""
+    """Measure 20 AMBF objects at 1 kHz, without commands."""
     adf = str(description(bench.folder, 20))
     options = (
         "--nomap",

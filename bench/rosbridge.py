@@ -16,12 +16,15 @@ from pathlib import Path
 from bench.ros import ROBOTS, cpu_of
 
 SECONDS = 10.0
+SETTLE_S = 2.0
+"""Until all are subscribed, s."""
 PORT = 21790
 CASES = (("none", 1), ("cbor", 1), ("cbor-raw", 1), ("none", 4), ("cbor", 4))
 READER = """
 import asyncio, json, sys
 from websockets.asyncio.client import connect
 port, compression, robots, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+settle = float(sys.argv[5])
 async def main():
     counts = [0, 0]
     async with connect(f"ws://127.0.0.1:{port}", max_size=None, compression=None) as ws:
@@ -31,7 +34,7 @@ async def main():
             async for data in ws:
                 counts[0] += 1; counts[1] += len(data)
         task = asyncio.ensure_future(read())
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(settle)
         before = counts[:]
         print("reading", flush=True)
         await asyncio.sleep(seconds)
@@ -42,14 +45,14 @@ asyncio.run(main())
 
 
 def share(pid: int, seconds: float) -> float:
-    """CPU of a process from now on, s per s."""
+    """Return the CPU of a process from now on, s per s."""
     before, begin = cpu_of(pid), time.perf_counter()
     time.sleep(seconds)
     return (cpu_of(pid) - before) / (time.perf_counter() - begin)
 
 
 def read(pid: int, compression: str, clients: int) -> tuple[float, float, float]:
-    """CPU, s per s, messages per s, and bytes per message, while clients read."""
+    """Return CPU, s per s, messages per s, and bytes per message, while clients read."""
     args = [
         sys.executable,
         "-c",
@@ -58,6 +61,7 @@ def read(pid: int, compression: str, clients: int) -> tuple[float, float, float]
         compression,
         str(ROBOTS),
         str(SECONDS),
+        str(SETTLE_S),
     ]
     readers = [
         subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
@@ -67,7 +71,7 @@ def read(pid: int, compression: str, clients: int) -> tuple[float, float, float]
         assert reader.stdout is not None
         assert reader.stdout.readline().strip() == "reading"
 
-    busy = share(pid, SECONDS - 1.0)
+    busy = share(pid, 0.9 * SECONDS)
     figures = [list(map(float, reader.communicate()[0].split())) for reader in readers]
     messages, size = (sum(column) for column in zip(*figures, strict=True))
     return busy, messages / SECONDS, size / messages
@@ -109,7 +113,7 @@ def main() -> None:
                 if "ready" in line:
                     break
 
-            time.sleep(3.0)
+            time.sleep(SETTLE_S)
             idle = share(program.pid, SECONDS)
             print(
                 f"   {ROBOTS} robots, nobody listens      {100 * idle:5.1f} % of a core"
@@ -124,7 +128,7 @@ def main() -> None:
                 )
         finally:
             program.terminate()
-            program.wait()
+            program.communicate()
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ RESOLUTION = 0.02
 
 
 def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[Row]:
-    """Results of a function of this file for each number, printed as it comes."""
+    """Return the results of a function of this file for each number; print each when it is
+    ready.
+    """
     rows = []
     for n in numbers:
         rows.append(apart("bench.scaling", f"{call}({n})"))
@@ -45,7 +47,7 @@ def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[
 
 
 def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
-    """CPU s of one ray: `n` robots, each with a laser that sees only the map."""
+    """Return the CPU seconds of one ray: `n` robots, each with a laser that sees only the map."""
     engine, devices = scene_with_lasers(
         GHOST, r_max, scene=scene, scans=n, rays=rays, noise=0.005
     )
@@ -53,18 +55,19 @@ def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
 
 
 def by_rays(rays: int) -> Row:
-    """One number of rays per scan, in the map of the recorded figures."""
+    """Measure one number of rays per scan, in the map of the recorded figures."""
     return {"at": rays, "cost": scans(load_scene(map_path()[0]), rays, 8.0)}
 
 
 def wall_points(n: int) -> Scene:
-    """A map of `n` lattice points: walls of 2 … 8 m along the axes, so many to the area
-    as in an office.
+    """Return a map of `n` lattice points: walls of 2 … 8 m along the axes, as dense as in an
+    office.
     """
     rng = np.random.default_rng(1)
     length = rng.integers(100, 400, 2 + n // 200)
     length = length[: int(np.searchsorted(np.cumsum(length), n)) + 1]
-    side = max(200, math.ceil(math.sqrt(n * 30)))  # lattice steps
+    # Side of the square in lattice steps.
+    side = max(200, math.ceil(math.sqrt(n * 30)))
     at = rng.integers(0, side, (len(length), 2))
     upright = rng.random(len(length)) < 0.5
     along = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
@@ -74,10 +77,11 @@ def wall_points(n: int) -> Scene:
 
 
 def by_points(n: int) -> Row:
-    """One size of map: building it, and rays in it."""
+    """Measure one size of map: the time to build it, and rays in it."""
     before = memory()
     scene = wall_points(n)
-    build_grid(wall_points(100))  # compiles
+    # Compile the kernels before the measurement.
+    build_grid(wall_points(100))
     began = time.process_time()
     grid = build_grid(scene)
     built = time.process_time() - began
@@ -93,7 +97,7 @@ def by_points(n: int) -> Row:
 
 
 def by_clients(n: int) -> Row:
-    """One number of clients."""
+    """Measure one number of clients."""
     seen = clients.measure(clients.Load(n, math.inf), clients.PORT)
     return {
         "at": n,
@@ -118,7 +122,7 @@ def draw(
     matplotlib.use("svg")
     matplotlib.rcParams["svg.fonttype"] = "none"
     matplotlib.rcParams["svg.hashsalt"] = (
-        # the same file for the same figures
+        # A fixed salt gives the same file for the same figures.
         "botyard"
     )
     from matplotlib import pyplot

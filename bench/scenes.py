@@ -7,8 +7,8 @@ a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at 
 rad/s. Scenes: ``arena``, an open square with walls, 4 m² a robot; hospitals, the dark
 pixels of a picture; ``warehouse``, the shipped map.
 
-Stage's figures are from another machine. What the C kernel of `bench.reference` gave
-there is known too, so they are scaled by what it gives here, in the same run.
+Stage's figures are from another machine. They are scaled by the speed of the C kernel of
+`bench.reference`, which is known there and measured here in the same run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from PIL import Image
 
 from bench.common import SHARED, Row, apart, memory
 from bench.reference import Yardstick
-from botyard.engine.build import robot_body
+from botyard.engine.bodyspec import robot_body
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
 from botyard.model.kinematics import Axes, MotionLimits
@@ -77,7 +77,7 @@ def ring() -> SonarSpec:
 
 
 def spec(sensor: str, r_max: float = 8.0) -> RobotSpec:
-    """The box robot with ``none``, ``sonar`` or ``laser``."""
+    """Return the box robot with the sensor ``none``, ``sonar`` or ``laser``."""
     laser = LaserSpec(
         type_name="lms", samples=181, fov=math.pi, range_max=r_max, range_noise=0.005
     )
@@ -100,7 +100,7 @@ def box(
 
 
 def arena(n: int) -> tuple[Scene, np.ndarray]:
-    """Scene and poses."""
+    """Return the scene of a square with walls, and the poses of `n` robots."""
     side = math.ceil(math.sqrt(n))
     rng = np.random.default_rng(1)
     at = np.stack(np.divmod(np.arange(n), side), axis=1) * 2.0 + 1.0 - side
@@ -117,7 +117,7 @@ def arena(n: int) -> tuple[Scene, np.ndarray]:
 
 
 def bitmap(name: str) -> Scene | None:
-    """Outlines of the dark pixels of a picture; None without the shared data."""
+    """Return the outlines of the dark pixels of a picture; None without the shared data."""
     file, (width, height) = BITMAPS[name]
     path = SHARED / "data/worlds/bitmaps" / file
     if not path.exists():
@@ -131,7 +131,7 @@ def bitmap(name: str) -> Scene | None:
 
 
 def free_poses(scene: Scene, n: int) -> np.ndarray:
-    """Random poses with free space around them, apart from each other, in the largest
+    """Return random poses with free space around them, apart from each other, in the largest
     connected free area within the walls.
     """
     trial = Simulation(scene)
@@ -185,7 +185,7 @@ def free_poses(scene: Scene, n: int) -> np.ndarray:
 
 
 def largest_inside(free: np.ndarray) -> np.ndarray:
-    """The largest connected part of `free` that does not touch the border; the largest
+    """Return the largest connected part of `free` that does not touch the border; the largest
     of all if each does.
     """
     label = np.zeros(free.shape, int)
@@ -216,7 +216,7 @@ def largest_inside(free: np.ndarray) -> np.ndarray:
 
 
 def scene_of(name: str, n: int) -> tuple[Scene, np.ndarray] | None:
-    """Scene and `n` poses by name; None where the data is missing."""
+    """Return the scene of a name and `n` poses; None where the data is missing."""
     if name == "arena":
         return arena(n)
     scene = load_scene("warehouse") if name == "warehouse" else bitmap(name)
@@ -231,7 +231,7 @@ def control(
     v: np.ndarray,
     w: np.ndarray,
 ) -> bool:
-    """One tick of the controller (compiled, as it is in Stage); whether anything
+    """Run one tick of the controller (compiled, as it is in Stage); return whether a command
     changed.
     """
     changed = False
@@ -255,7 +255,7 @@ def control(
 
 
 class Run:
-    """A scene under its controller."""
+    """A scene whose robots are driven by its controller."""
 
     def __init__(
         self,
@@ -289,8 +289,8 @@ class Run:
 
 
 def measure(name: str, sensor: str, n: int, seconds: float) -> Row | None:
-    """CPU s for a simulated second, least of three stretches of `seconds` after one;
-    memory, stalled robots. Run in its own process.
+    """Return the CPU seconds for a simulated second, the least of three stretches of `seconds`
+    after a first one; memory; and the number of stalled robots. Run in a process of its own.
     """
     made = scene_of(name, n)
     if made is None:
@@ -327,7 +327,7 @@ def main() -> None:
         "real time   stalled     MB   Stage there  x Stage   floor"
     )
     for name, sensor, n, seconds, stage, floor in ROWS:
-        # twice: on a shared machine slow phases may last longer than a run
+        # Measure twice: a slow phase of a shared machine may last longer than a run.
         runs = [
             apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})")
             for _ in range(2)

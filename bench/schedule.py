@@ -1,11 +1,11 @@
 """The schedule of a study on a cluster, simulated: efficiency against workers, from
 measured run times and costs.
 
-Workers are slots that take the tasks that were handed out first. Who hands them out
-(`botyard.studies.raydriver`) does one thing after the other: it hands out a task, takes
-a message, takes a row; each costs processor time that `bench.study` measures. Groups
-are those of `botyard.studies.groups`. Not simulated: the time that networks take,
-starts of workers, other programs.
+Workers are slots that take the tasks that were handed out first. The driver
+(`botyard.studies.raydriver`) is sequential: it hands out a task, receives a message,
+receives a row. `bench.study` measures the processor time of each. Groups come from
+`botyard.studies.groups`. Network latency, starts of workers and other programs are not
+simulated.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from botyard.studies.raydriver import (
 
 @dataclass(frozen=True)
 class Costs:
-    """Processor time, s: of who hands out, for a task, a message and a row; of a
-    worker, between two tasks.
+    """Processor time, s: of the driver, for a task, a message and a row; of a worker, between
+    two tasks.
     """
 
     task: float = 1.0e-3
@@ -42,8 +42,11 @@ class Costs:
     between: float = 5e-3
 
 
+WORKERS = (10, 100, 1000, 10_000)
+
+
 def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
-    """Share of the workers' time, to the end of the last run, that runs take."""
+    """Return the share of the workers' time, up to the end of the last run, that runs take."""
     waiting, pace, period = (
         deque(runs),
         Pace(),
@@ -94,14 +97,14 @@ def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
 
 
 def drawn(shape: Sequence[float], count: int, mean: float) -> list[float]:
-    """Run times of a shape that was measured, with another mean, s."""
+    """Return run times with the distribution of measured ones, scaled to another mean, s."""
     generator = random.Random(1)
     factor = mean * len(shape) / sum(shape)
     return [factor * wall for wall in generator.choices(shape, k=count)]
 
 
 def table(shape: Sequence[float], costs: Costs) -> None:
-    """Print it."""
+    """Print the table of efficiencies."""
     columns: list[tuple[str, float, int, dict[str, Any], Costs]] = [
         ("0.1 s", 0.1, 1000, {}, costs),
         ("1 s", 1.0, 100, {}, costs),
@@ -112,7 +115,7 @@ def table(shape: Sequence[float], costs: Costs) -> None:
         ("1 s, at no cost", 1.0, 100, {}, Costs(0.0, 0.0, 0.0, 0.0)),
     ]
     print("   workers | " + " | ".join(name for name, *_ in columns))
-    for workers in (10, 100, 1000, 10_000):
+    for workers in WORKERS:
         cells = []
         for _, mean, each, changes, prices in columns:
             before = {name: getattr(groups, name) for name in changes}

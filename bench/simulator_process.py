@@ -26,7 +26,7 @@ PORT = int(os.environ.get("BENCH_PORT", "24101"))
 
 
 class Simulator:
-    """The simulator as a process, observed from outside."""
+    """The simulator as a process of its own, observed from outside."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Simulator:
         return int((found.stdout.split() or "0")[0])
 
     def memory(self) -> float:
-        """Resident memory, MB."""
+        """Return the resident memory, MB."""
         return (
             int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
             * os.sysconf("SC_PAGE_SIZE")
@@ -84,18 +84,18 @@ class Simulator:
         )
 
     def held(self) -> tuple[int, int]:
-        """Open files and sockets, and threads."""
+        """Return the numbers of open files and sockets, and of threads."""
         return len(os.listdir(f"/proc/{self.pid}/fd")), len(
             os.listdir(f"/proc/{self.pid}/task")
         )
 
     def cpu(self) -> float:
-        """CPU seconds so far."""
+        """Return the CPU seconds that the simulator has used so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def waited(self) -> float:
-        """Time that its main thread was runnable without a processor so far, s: the
+        """Return how long its main thread has been runnable without a processor so far, s: the
         effect of other load on the machine.
         """
         return (
@@ -108,7 +108,7 @@ class Simulator:
         )
 
     def tasks(self) -> int:
-        """Tasks of its event loop, by its metrics."""
+        """Return the number of tasks of its event loop, by its metrics."""
         with urllib.request.urlopen(
             f"http://127.0.0.1:{PORT - 1}/metrics", timeout=10
         ) as answer:
@@ -117,13 +117,13 @@ class Simulator:
         return int(text.partition("\nbotyard_tasks ")[2].split()[0])
 
     def faults(self) -> int:
-        """Exceptions in its log and on its standard error."""
+        """Return the number of exceptions in its log and on its standard error."""
         text = "".join(
             f.read_text(errors="replace")
             for f in Path(self.folder).glob("run.log*")
             if f.is_file()
         )
-        # not by its position, at which the simulator writes
+        # Read from an absolute offset: the simulator shares the file's position and writes there.
         text += os.pread(self.errors.fileno(), 1 << 26, 0).decode(errors="replace")
         return text.count("Traceback") + text.count("internal error")
 
@@ -145,7 +145,7 @@ class Simulator:
 
 
 def opened(port: int) -> socket.socket:
-    """A client that is connected and reads, with a laser."""
+    """Return a connected client that reads, with a laser."""
     s = socket.create_connection(("127.0.0.1", port), 10)
     for n in (0, 1, 2):
         s.sendall(frame(n))
@@ -156,8 +156,8 @@ def opened(port: int) -> socket.socket:
 
 
 class Honest(threading.Thread):
-    """Clients that drive and read, in a process's thread of their own; keeps the gaps
-    between reports.
+    """Clients that drive and read in a thread of this process, and keep the gaps between
+    reports.
     """
 
     def __init__(self, ports: list[int]) -> None:
@@ -196,7 +196,7 @@ class Honest(threading.Thread):
                         )
 
     def largest(self) -> float:
-        """The largest gap so far, s: the one that lasts still counts too."""
+        """Return the largest gap so far, s; a gap that has not ended counts as well."""
         return max(*self.gaps, time.monotonic() - min(self._last))
 
     def end(self) -> str:

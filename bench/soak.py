@@ -16,7 +16,7 @@ from botyard.protocols.pioneer.packet import command
 
 
 def soak(minutes: float = 1.0) -> None:
-    """Robots whose clients come and go over TCP."""
+    """Run robots whose clients come and go over TCP."""
     with Simulator(
         "-m",
         "office",
@@ -89,7 +89,7 @@ def soak(minutes: float = 1.0) -> None:
 
 
 def day(hours: float = 1.0) -> None:
-    """Simulated time on null modems: 50 robots, clients that come and go."""
+    """Run simulated time on null modems: 50 robots, with clients that come and go."""
     from bench.common import memory as most
     from botyard.servers.pioneer.nullmodem import NullModem
     from botyard.sim.simulation import Simulation
@@ -137,7 +137,7 @@ def day(hours: float = 1.0) -> None:
         if int(sim.time) % 300 == 0:
             samples.append(now())
 
-    late = samples[max(1, len(samples) // 10) :] or samples
+    late = samples[max(1, len(samples) // 10) :] or samples or [now()]
     print(
         f"{hours:g} h simulated on null modems in {time.monotonic() - begin:.0f} "
         f"s, {visits} visits: memory {late[0]:.1f} MB after a "

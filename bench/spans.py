@@ -38,13 +38,13 @@ SEGMENT_STEPS = {1000: 100e3}
 
 
 def build() -> ctypes.CDLL | None:
-    """The compiled kernel; None without gcc."""
+    """Return the compiled kernel; None without gcc."""
     gcc = shutil.which("gcc")
     if gcc is None:
         return None
     library = Path(tempfile.mkdtemp()) / "spans.so"
-    # Linked without -ffast-math: a library linked with it makes all code of the process
-    # flush subnormal numbers to zero.
+    # Link without -ffast-math: a library linked with it makes all code of the process flush
+    # subnormal numbers to zero.
     made = library.with_suffix(".o")
     subprocess.run([gcc, *FLAGS, "-c", str(SOURCE), "-o", str(made)], check=True)
     subprocess.run([gcc, "-shared", str(made), "-o", str(library), "-lm"], check=True)
@@ -54,7 +54,7 @@ def build() -> ctypes.CDLL | None:
 def scanner(
     library: ctypes.CDLL, poses: np.ndarray, walls: np.ndarray, rays: int
 ) -> Callable[[], np.ndarray]:
-    """A function that scans from all poses and returns the ranges, m."""
+    """Return a function that scans from all poses and returns the ranges, m."""
     angles = np.linspace(-FOV / 2, FOV / 2, rays)
     arrays = [
         np.ascontiguousarray(a, np.float64)
@@ -80,7 +80,7 @@ def scanner(
 
 
 def free_poses(n: int, robots: int = 1) -> np.ndarray:
-    """Free poses of the robots of `n` worlds, (n, robots, 3)."""
+    """Return free poses of the robots of `n` worlds, (n, robots, 3)."""
     single = Single(1)
     return np.array([single.free() for _ in range(n * robots)]).reshape(n, robots, 3)
 
@@ -88,7 +88,7 @@ def free_poses(n: int, robots: int = 1) -> np.ndarray:
 def stepper(
     segments: np.ndarray, rays: int, poses: np.ndarray
 ) -> tuple[Any, Callable[[], object], Callable[[], object]]:
-    """Worlds with random commands, their step, and their reset to the poses."""
+    """Return worlds, a step of them with random commands, and their reset to the poses."""
     import botyard
     from botyard.model.scene import Scene
 
@@ -110,7 +110,7 @@ def in_turns(
     steps: int = STEPS,
     between: Callable[[], object] = lambda: None,
 ) -> list[float]:
-    """CPU seconds of each run, the least of several rounds of a few calls."""
+    """Return the CPU seconds of each run, the least of several rounds of a few calls."""
     best = [math.inf] * len(runs)
     for run in runs:
         run()
@@ -126,7 +126,7 @@ def in_turns(
 
 
 def squares(count: int) -> np.ndarray:
-    """Segments in the square, the shorter the more there are, and its four walls."""
+    """Return segments in the square, the shorter the more there are, and its four walls."""
     rng = np.random.default_rng(1)
     middle, angle = rng.uniform(0.0, SIZE, (count, 2)), rng.uniform(0.0, math.pi, count)
     half = rng.uniform(0.5, 1.5, count) * min(1.0, math.sqrt(100.0 / count))
@@ -141,7 +141,7 @@ def squares(count: int) -> np.ndarray:
 
 
 def judged(value: float, goal: float | None, *, least: bool) -> str:
-    """A goal, and whether a figure meets it."""
+    """Return the text of a goal and whether a figure meets it; empty without a goal."""
     if goal is None:
         return ""
     met = value >= goal if least else value <= goal
@@ -151,7 +151,9 @@ def judged(value: float, goal: float | None, *, least: bool) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench spans", description=__doc__)
-    parser.add_argument("--poses", type=int, default=POSES, help="worlds at once")
+    parser.add_argument(
+        "--poses", type=int, default=POSES, help="number of worlds in a batch"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument(
         "--rays", type=int, nargs="+", default=[8, 16, 32, 64, 181, 360, 1081]
@@ -161,7 +163,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--robots", type=int, nargs="*", default=[4, 16, 64])
     parser.add_argument(
-        "--no-task", action="store_true", help="without environment steps"
+        "--no-task",
+        action="store_true",
+        help="leave out the environment steps of the goal task",
     )
     asked = parser.parse_args(argv)
     library, n = build(), asked.poses

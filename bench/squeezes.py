@@ -88,7 +88,7 @@ def squeeze(
     threads: int = 1,
     **options: Any,
 ) -> Result:
-    """Let robots push boxes at random for `steps` environment steps in all. `options`:
+    """Let robots push boxes at random for `steps` environment steps in all. `options`: arguments
     of `Bouncing`.
     """
     task = Bouncing(**{"goal_m": 1e-3, **options})

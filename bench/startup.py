@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import botyard
-from bench.common import cpu, free_port, map_path
+from bench.common import cpu, free_port, judged, map_path
 from bench.reference import Yardstick
 from botyard.engine.kernels.jit import PACKAGE
 from botyard.formats.registry import load_scene
@@ -28,9 +29,22 @@ from botyard.native.shipped import is_shipped, library
 BYTE_CODE = tempfile.TemporaryDirectory(prefix="bench-startup-")
 STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step()"
 SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "--no-gui"]
+MANY = {1000: 1.2, 10_000: 5.0}
+"""Robots of a run without a map, and the CPU seconds until it is "ready"."""
+ADDED = {100_000: 5.0}
+"""Robots of one call of `add_robots`, and its CPU seconds."""
+ADD = """
+import time, botyard
+sim = botyard.Simulation(botyard.Scene())
+poses = [(2.0 * (k % 400), 2.0 * (k // 400), 0.0) for k in range({count})]
+begin = time.process_time()
+sim.add_robots("p3dx", poses)
+print(time.process_time() - begin)
+"""
 WANTED = {
     "import and first step": 0.6,
     "ready": 0.8,
+    "cpu": 0.5,
     "cold": 1.5,
     "simulator": 70.0,
     "supervisor": 15.0,
@@ -42,7 +56,9 @@ AMRISIM = "AMRISim: 0.5 … 2.3 s, 69 … 101 MB (measured beside the records of
 def environment(
     mode: str, cache: str | None = None, byte_code: str | None = None
 ) -> dict[str, str]:
-    """Environment of a process with kernels of a mode (`botyard.native.packages.mode`)."""
+    """Return the environment of a process with kernels of a mode
+    (`botyard.native.packages.mode`).
+    """
     found = {
         **os.environ,
         "BOTYARD_KERNELS": mode,
@@ -53,7 +69,7 @@ def environment(
 
 
 def timed(args: list[str], env: dict[str, str]) -> float:
-    """Seconds from the start to the end of a program."""
+    """Return the seconds from the start to the end of a program."""
     begin = time.perf_counter()
     subprocess.run(
         [sys.executable, *args],
@@ -66,20 +82,26 @@ def timed(args: list[str], env: dict[str, str]) -> float:
 
 
 def resident(pid: int) -> float:
-    """Resident memory of a process, MB."""
+    """Return the resident memory of a process, MB."""
     return (
         int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0])
         / 1024
     )
 
 
-def served(env: dict[str, str]) -> tuple[float, float, float]:
-    """Seconds until "ready"; MB of the simulator and of its supervisor, half a second
-    later.
+def cpu_of(pid: int) -> float:
+    """Return the CPU seconds of all threads of a process."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks) / 1e9
+
+
+def served(env: dict[str, str], *options: str) -> tuple[float, float, float, float]:
+    """Return the seconds until "ready", by the clock and of CPU time, and the MB of the simulator
+    and of its supervisor half a second later.
     """
     begin = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, *SERVE, "-p", str(free_port(2))],
+        [sys.executable, *(options or SERVE), "-p", str(free_port(2))],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -92,26 +114,32 @@ def served(env: dict[str, str]) -> tuple[float, float, float]:
             raise RuntimeError('the simulator ended before it was "ready"')
 
         seconds = time.perf_counter() - begin
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        worker = int(children.read_text().split()[0])
+        used = cpu_of(process.pid) + cpu_of(worker)
         time.sleep(0.5)
-        workers = (
-            Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        )
-        found = seconds, resident(int(workers[0])), resident(process.pid)
+        found = seconds, used, resident(worker), resident(process.pid)
         process.terminate()
 
     return found
 
 
-def evict() -> None:
-    """Drop the files of Python, botyard and all packages from the system's page cache,
-    as after the machine has been started (Linux).
+ROUNDS = 3
+
+
+FOLDERS = {
+    Path(BYTE_CODE.name),
+    Path(sys.prefix),
+    Path(sys.base_prefix, "lib"),
+    Path(botyard.__file__).parents[1],
+}
+"""Files of Python, botyard and all packages."""
+
+
+def evict(folders: Iterable[Path]) -> None:
+    """Drop files from the system's page cache, as after the machine has been started
+    (Linux).
     """
-    folders = {
-        Path(BYTE_CODE.name),
-        Path(sys.prefix),
-        Path(sys.base_prefix, "lib"),
-        Path(botyard.__file__).parents[1],
-    }
     for path in (path for folder in folders for path in folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
@@ -120,12 +148,66 @@ def evict() -> None:
 
 def row(name: str, value: float, unit: str = "s", wanted: float | None = None) -> None:
     """Print one figure."""
-    judged = (
-        ""
-        if wanted is None
-        else f"   {wanted:g} wanted: {'met' if value <= wanted else 'missed'}"
+    print(f"   {name:44} {value:7.2f} {unit}   {judged(value, wanted)}".rstrip())
+
+
+def warm(mode: str, aim: Mapping[str, float]) -> None:
+    """Print figures of starts with all caches filled."""
+    env = environment(mode)
+    timed(["-c", STEP], env)  # fills the caches
+    served(env)
+    row(
+        "import botyard",
+        min(timed(["-c", "import botyard"], env) for _ in range(ROUNDS)),
     )
-    print(f"   {name:44} {value:7.2f} {unit}{judged}")
+    first = min(timed(["-c", STEP], env) for _ in range(ROUNDS))
+    row("import and first step", first, wanted=aim.get("import and first step"))
+    ready, used, simulator, supervisor = (
+        min(column)
+        for column in zip(*(served(env) for _ in range(ROUNDS)), strict=True)
+    )
+    row('until "ready"', ready, wanted=aim.get("ready"))
+    row('CPU time until "ready"', used, wanted=aim.get("cpu"))
+    row("resident memory of the simulator", simulator, "MB", aim.get("simulator"))
+    row("resident memory of its supervisor", supervisor, "MB", aim.get("supervisor"))
+
+
+def many() -> None:
+    """Print what starts with many robots cost."""
+    env = environment("auto")
+    for count, goal in MANY.items():
+        options = ["-m", "botyard", "--nomap", "--no-gui", *(["-r", "p3dx"] * count)]
+        row(
+            f'CPU time until "ready", {count} robots',
+            served(env, *options)[1],
+            wanted=goal,
+        )
+    for count, goal in ADDED.items():
+        done = subprocess.run(
+            [sys.executable, "-c", ADD.format(count=count)],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        row(f"CPU time of add_robots, {count} robots", float(done.stdout), wanted=goal)
+
+
+def cold(mode: str, aim: Mapping[str, float]) -> None:
+    """Print figures of first starts, with empty caches."""
+    with tempfile.TemporaryDirectory() as folder:
+        evict(FOLDERS)
+        row(
+            "first start ever: files on disk, no cache",
+            served(environment(mode, folder))[0],
+            wanted=aim.get("cold"),
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        row(
+            "the same, installed without byte code",
+            served(environment(mode, folder, f"{folder}/byte-code"))[0],
+        )
 
 
 def main() -> None:
@@ -143,42 +225,15 @@ def main() -> None:
     )
     for mode in ["native"] * shipped + ["jit"]:
         aim = WANTED if mode == "native" else {}
-        env = environment(mode)
-        timed(["-c", STEP], env)  # fills the caches
-        served(env)
         print(
             "kernels of the library"
             if mode == "native"
             else "kernels of the user's cache"
         )
-        row(
-            "import botyard",
-            min(timed(["-c", "import botyard"], env) for _ in range(3)),
-        )
-        first = min(timed(["-c", STEP], env) for _ in range(3))
-        row("import and first step", first, wanted=aim.get("import and first step"))
-        ready, simulator, supervisor = (
-            min(column) for column in zip(*(served(env) for _ in range(3)), strict=True)
-        )
-        row('until "ready"', ready, wanted=aim.get("ready"))
-        row("resident memory of the simulator", simulator, "MB", aim.get("simulator"))
-        row(
-            "resident memory of its supervisor", supervisor, "MB", aim.get("supervisor")
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            evict()
-            row(
-                "first start ever: files on disk, no cache",
-                served(environment(mode, folder))[0],
-                wanted=aim.get("cold"),
-            )
+        warm(mode, aim)
+        cold(mode, aim)
 
-        with tempfile.TemporaryDirectory() as folder:
-            row(
-                "the same, installed without byte code",
-                served(environment(mode, folder, f"{folder}/byte-code"))[0],
-            )
-
+    many()
     path, name = map_path()
     seconds, plain = (
         cpu(lambda: load_scene(path), 3),

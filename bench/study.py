@@ -3,7 +3,7 @@ a run, resuming 100,000 rows; the same on Ray; and, simulated, the schedule of a
 on many more workers.
 
 All start new interpreters for the same function, and their start is counted; for Ray it
-is told apart, and rates are those after it (`rate`). Runs that sleep show what handing
+is separate, and rates are measured after it (`rate`). Runs that sleep show what handing
 out costs: both are measured at the same time, so that the machine is the same for both.
 Runs that compute are measured in turns (ours, theirs, theirs, ours), so that what
 slowly changes counts for both; their ratios mean something on a quiet machine only:
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +45,15 @@ ROWS: Final = 100_000
 
 
 def steps_of_a_second() -> int:
-    """Steps of `world` in a second of processor time."""
+    """Return how many steps of `world` take a second of processor time."""
 
     def used(steps: int) -> float:
         begin = time.process_time()
         world(None, {"steps": steps}, 1)
         return time.process_time() - begin
 
-    used(10)  # compiles
+    # The first call compiles the kernels.
+    used(10)
     setup, steps = min(used(0) for _ in range(3)), 20_000
     return round(steps * (1.0 - setup) / min(used(steps) - setup for _ in range(3)))
 
@@ -66,8 +67,8 @@ def study(
     ray: str | None = None,
     ends: list[float] | None = None,
 ) -> float:
-    """Wall time of a study, s; `ends` gets the moments at which rows come, since its
-    begin.
+    """Return the wall time of a study, s; `ends` gets the times at which rows arrive, since the
+    study's start.
     """
     plan = folder / "plan.yaml"
     plan.write_text(
@@ -97,7 +98,7 @@ def pool(
     steps: int = 0,
     ends: list[float] | None = None,
 ) -> float:
-    """Wall time of the same with a plain pool, s; `ends` as of `study`."""
+    """Return the wall time of the same runs with a plain pool, s; `ends` as in `study`."""
     begin = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(workers) as processes:
         done = 0
@@ -115,7 +116,9 @@ def pool(
 def pairs(
     ours: Callable[[], float], theirs: Callable[[], float], function: str
 ) -> list[tuple[float, float]]:
-    """Figures of both, measured at the same time for runs that sleep, else in turns."""
+    """Return pairs of our and the pool's figures, measured at the same time for runs that
+    sleep, otherwise in turns.
+    """
     found = []
     if function != "asleep":
         a, b, c, d = ours(), theirs(), theirs(), ours()
@@ -133,7 +136,7 @@ def pairs(
 
 
 def told(what: str, rates: list[tuple[float, float]]) -> str:
-    """Runs a minute of both, and their ratios."""
+    """Return a line with the runs a minute of botyard and of the pool, and their ratios."""
     ours, theirs = (statistics.median(side) for side in zip(*rates, strict=True))
     ratios = [a / b for a, b in rates]
     return (
@@ -144,7 +147,7 @@ def told(what: str, rates: list[tuple[float, float]]) -> str:
 
 
 def rates(folder: Path, function: str, steps: int) -> None:
-    """Runs of a second."""
+    """Measure runs that take a second."""
     for workers in (1, 2):
         found = pairs(
             lambda workers=workers: (
@@ -160,9 +163,9 @@ def rates(folder: Path, function: str, steps: int) -> None:
 
 
 def rate(ends: list[float], workers: int) -> float:
-    """Runs a minute while all workers work: the slope of the line through the moments
-    at which rows come. The first third is left out, in which workers start, and the
-    last row of each worker, when there may be nothing for it any more.
+    """Return the runs a minute while all workers work: the slope of the line through the
+    moments at which rows arrive. The first third, in which workers start, is left out, and so
+    is the last row of each worker, after which the worker may have no more work.
     """
     first, last = len(ends) // 3, len(ends) - workers
     return (
@@ -171,7 +174,7 @@ def rate(ends: list[float], workers: int) -> float:
 
 
 class Cluster:
-    """A cluster of Ray: two nodes of a processor each."""
+    """A Ray cluster of two nodes with a processor each."""
 
     def __init__(self) -> None:
         from tests.studies.raycluster import token_env
@@ -204,7 +207,7 @@ class Cluster:
 def ray_rates(
     folder: Path, function: str, steps: int, address: str, workers: int
 ) -> None:
-    """Runs of a second on Ray, with as many workers as the cluster has."""
+    """Measure runs that take a second on Ray, with as many workers as the cluster has."""
     starts = []
     count = RAY_RUNS * workers
 
@@ -224,7 +227,8 @@ def ray_rates(
         pairs(ours, theirs, function),
     )
     print(
-        f"{text}; the first began after {statistics.median(starts):.1f} s", flush=True
+        f"{text}; the first run started after {statistics.median(starts):.1f} s",
+        flush=True,
     )
 
 
@@ -234,8 +238,8 @@ def _children_cpu() -> float:
 
 
 def ray_costs(folder: Path, address: str) -> Costs:
-    """Cost of a task and a row for the process that speaks to Ray: its processor time for
-    empty runs, one in a task, and many.
+    """Return the cost of a task and a row for the process that speaks to Ray: its processor
+    time for empty runs, one in a task, and many.
     """
 
     def cpu(count: int, alone: bool) -> float:
@@ -256,18 +260,17 @@ def ray_costs(folder: Path, address: str) -> Costs:
     start = cpu(2, alone=False)
     row = (cpu(SHORT, alone=False) - start) / SHORT
     task = (cpu(SHORT // 5, alone=True) - start) / (SHORT // 5) - row
-    costs = Costs(
-        task=0.6 * task, message=0.2 * task, row=row
-    )  # a task has two messages: its start, and its rows
+    # A task has two messages, its start and its rows, so each message counts for a fifth.
+    costs = Costs(task=0.6 * task, message=0.2 * task, row=row)
     print(
-        f"   on Ray, processor time of who hands out: {1e3 * task:.2f} ms for a "
-        f"task, {1e3 * row:.3f} ms for a row"
+        "   on Ray, CPU time of the process that distributes tasks: "
+        f"{1000.0 * task:.2f} ms for a task, {1000.0 * row:.3f} ms for a row"
     )
     return costs
 
 
 def measured_shape(folder: Path) -> list[float]:
-    """Wall times of the runs of a study of traffic, where a few take long."""
+    """Return the wall times of the runs of a traffic study, of which a few are long."""
     plan = folder / "traffic.yaml"
     plan.write_text(
         "study: 1\ntraffic: {task: $family, robots: $robots, supervisor: $supervisor}\nseeds: 10\n"
@@ -286,9 +289,9 @@ def measured_shape(folder: Path) -> list[float]:
     return walls
 
 
-def overhead(folder: Path) -> None:
-    """Runs that do nothing."""
-    for workers in (1, 2):
+def overhead(folder: Path, counts: Sequence[int] = (1, 2)) -> None:
+    """Print what runs cost that do nothing, by numbers of workers."""
+    for workers in counts:
         start = study(folder, "nothing", workers, workers)
         wall = study(folder, "nothing", SHORT, workers)
         print(
@@ -300,7 +303,7 @@ def overhead(folder: Path) -> None:
 
 
 def resuming(folder: Path) -> None:
-    """Going on when all is done: the whole command, and its parts."""
+    """Measure how long a finished study takes to resume: the whole command, and its parts."""
     wall = study(folder, "nothing", ROWS, 2)
     print(f"   {ROWS} empty runs on 2 workers: {wall:.1f} s")
     line = [
@@ -345,7 +348,8 @@ def resuming(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="botyard-bench-") as name:
         folder = Path(name)
-        shutil.copy(studyruns.__file__, folder)  # the plan's own module
+        # The plan names this module, and modules of a plan are imported from its folder.
+        shutil.copy(studyruns.__file__, folder)
         overhead(folder)
         resuming(folder)
         rates(folder, "asleep", 0)

@@ -9,7 +9,7 @@ from botyard.sim.simulation import Simulation
 
 
 def world(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A world with as many steps as take a second on a quiet machine."""
+    """Run as many steps of a world as take a second on a quiet machine."""
     sim = Simulation.load("warehouse", seed=seed)
     for k in range(20):
         robot = sim.add_robot("p3dx")
@@ -21,18 +21,18 @@ def world(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def asleep(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A second without work: what other programs of the machine do does not matter."""
+    """Sleep a second without work, so that other programs of the machine have no effect."""
     time.sleep(1.0)
     return {"y": seed}
 
 
 def nothing(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A run that takes no time."""
+    """Return at once: a run that takes no time."""
     return {"y": seed}
 
 
 def called(work: tuple[str, int, int]) -> dict[str, Any]:
-    """The same in a pool."""
+    """Run the same function in a pool."""
     name, steps, seed = work
     return {"world": world, "asleep": asleep, "nothing": nothing}[name](
         None, {"steps": steps}, seed

@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 
+from bench.common import judged
 from botyard.native.kinds import Pack
 from botyard.traffic.engine import Traffic
 from botyard.traffic.kernels import events as k
@@ -26,13 +27,15 @@ from botyard.traffic.task import Task, Vehicle
 
 SECTORS = 50
 ROBOTS, EVENTS = (100, 1000, 10_000), 300_000
+GOALS = {10_000: 5.0}
+"""Million events a second, by the number of robots."""
 
 
 def random_task(
     robots: int, sectors: int = SECTORS, density: float = 0.5, seed: int = 1
 ) -> Task:
-    """Robots whose inner sectors conflict at random with those of others at about the
-    same stage.
+    """Return robots whose inner sectors conflict at random with other robots' sectors at about
+    the same stage.
     """
     rng = np.random.default_rng(seed)
     vehicles = tuple(
@@ -47,7 +50,7 @@ def random_task(
 
 
 def reference(robots: int, events: int) -> float:
-    """Events a second of an event queue in plain Python."""
+    """Return events a second of an event queue in plain Python."""
     queue = [(float(i), i) for i in range(robots)]
     heapq.heapify(queue)
     begin = time.perf_counter()
@@ -61,7 +64,9 @@ def reference(robots: int, events: int) -> float:
 def measured(
     task: Task, name: str, rules: Rules, log: bool
 ) -> tuple[float, int, str, float]:
-    """Seconds of the run, events, how it ended, and the seconds to make it ready."""
+    """Return the seconds of the run, its events, how it ended, and the seconds of its
+    preparation.
+    """
     begin = time.perf_counter()
     traffic = Traffic(task, find_supervisor(name), rules, log=log)
     ready = time.perf_counter()
@@ -80,9 +85,8 @@ def main() -> None:
             f"{plain / 1e6:.2f} million events/s"
         )
         for name in ("dummy", "fcfs", "chained"):
-            free = (
-                Task(task.vehicles) if name == "dummy" else task
-            )  # else it collides at once
+            # The dummy supervisor resolves no conflicts, so with them its robots collide at once.
+            free = Task(task.vehicles) if name == "dummy" else task
             best = min(
                 (measured(free, name, Rules(), False) for _ in range(3)),
                 key=lambda m: m[0],
@@ -91,6 +95,7 @@ def main() -> None:
             rate = count / seconds
             print(
                 f"          {name:8} {rate / 1e6:6.2f} million events/s "
+                f"{judged(rate / 1e6, GOALS.get(robots), least=True)} "
                 f"({rate / plain:4.1f} × reference); {count} events, {ending}, "
                 f"{seconds:.2f} s + {ready:.2f} s to make ready"
             )
@@ -118,7 +123,7 @@ def main() -> None:
 
 
 def banker() -> None:
-    """Time of a decision of the banker's algorithm: 100 robots × 20 stages."""
+    """Measure the time of a decision of the banker's algorithm: 100 robots × 20 stages."""
     traffic = Traffic(random_task(100, 20, 1.0), find_supervisor("bankers"), log=False)
     w = traffic.world
     packed = Pack(w)

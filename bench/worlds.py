@@ -1,5 +1,5 @@
-"""Reading worlds: large pictures, grids, scenarios; wall seconds and memory, each in a
-process of its own, against reading the bytes.
+"""Reading of worlds: large pictures, grids and scenarios. Wall seconds and memory, each in a
+process of its own, compared with reading the bytes alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIDE = 4000
 
 
 def picture(kind: str) -> np.ndarray:
-    """A picture of 16 million pixels: rooms, or dots, which have many more outlines."""
+    """Return a picture of 16 million pixels: rooms, or dots, which have many more outlines."""
     rng = np.random.default_rng(1)
     if kind == "dots":
         return np.where(rng.random((SIDE, SIDE)) < 0.02, 0, 254).astype(np.uint8)
@@ -27,11 +27,12 @@ def picture(kind: str) -> np.ndarray:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Wall seconds and memory of reading a file and building its grid."""
+    """Return the wall seconds and memory to read a file and to build its grid."""
     from botyard.engine.wallgrid import build_grid
     from botyard.formats.registry import load_scene
 
-    build_grid(load_scene("office"))  # kernels
+    # Compile the kernels before the measurement.
+    build_grid(load_scene("office"))
     before = _memory()
     begin = time.perf_counter()
     data = Path(path).read_bytes()
@@ -55,7 +56,8 @@ def read(path: str) -> dict[str, Any]:
 
 
 def _memory() -> float:
-    """Peak memory so far, MB, of this process alone.
+    """Return the peak memory so far, MB, of this process alone. getrusage also counts the memory
+    of its parent before the fork.
 
     getrusage also counts the memory of its parent before the fork.
     """
@@ -68,7 +70,7 @@ def _memory() -> float:
 
 
 def robots(path: str) -> dict[str, Any]:
-    """Wall seconds and memory of reading a scenario of many robots."""
+    """Return the wall seconds and memory to read a scenario of many robots."""
     from botyard.sim.simulation import Simulation
 
     Simulation.load("office").add_robot("p3dx")

@@ -1,13 +1,12 @@
 """Environment steps per CPU second of `botyard.Worlds`, with observation, reward and
 resets, against navground, ir-sim and VMAS in turns.
 
-The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 … 3 m
-drives to a goal, by random commands; 0.1 s a step. The observation is a lidar (8 m over
-180°), direction and distance of the goal, and the velocity, as float32; the reward is
-the progress, less when it touches a wall. An episode ends at the goal, at a wall, or
-after 300 steps; then the robot starts elsewhere. In botyard with errors of ranges and
-of odometry; the others are exact. Each figure is of a process of its own, the best of
-two.
+The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 … 3 m drives to a
+goal, by random commands; 0.1 s a step. The observation is a lidar (8 m over 180°), direction and
+distance of the goal, and the velocity, as float32; the reward is the progress, less when it
+touches a wall. An episode ends at the goal, at a wall, or after 300 steps; then the robot starts
+elsewhere. botyard adds errors of ranges and of odometry; the other simulators are exact. Each
+figure is of a process of its own, the best of two.
 
 ``make bench-peers`` installs navground and ir-sim in ``.venv-peers``; VMAS, which needs
 torch, is used where it is installed there. Those that are not there are skipped.
@@ -43,7 +42,7 @@ REPEATS = 2
 
 
 def scene(seed: int) -> Any:
-    """The map of a seed."""
+    """Return the map of a seed."""
     import numpy as np
 
     from botyard.model.scene import Scene
@@ -52,7 +51,7 @@ def scene(seed: int) -> Any:
 
 
 def disc(rays: int, *, bearing_noise: bool) -> Any:
-    """A round robot with a lidar."""
+    """Return a round robot with a lidar."""
     from botyard.model.kinematics import Axes, MotionLimits
     from botyard.model.robot import RobotSpec
     from botyard.model.sensors import LaserSpec
@@ -93,7 +92,7 @@ def ours(
     walls: bool = True,
     bearing_noise: bool = False,
 ) -> dict[str, float]:
-    """Environment steps per CPU second and per second of `Worlds`."""
+    """Return environment steps of `Worlds` per CPU second and per second."""
     import numpy as np
 
     import botyard
@@ -108,9 +107,9 @@ def ours(
         threads=threads,
         map_pool=max(maps, 64),
     )
-    for _ in range(
-        8 if maps > 1 else 1
-    ):  # until nearly all maps were used once: what is measured then is not how they are made
+    # Reset until nearly all maps of the pool were used once, so that the measurement does not
+    # include their construction.
+    for _ in range(8 if maps > 1 else 1):
         worlds.reset(poses="free")
 
     goals = worlds.sample_free()[:, 0, :2]
@@ -157,8 +156,9 @@ def ours(
 
 
 def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
-    """Environment steps per CPU second of one `Simulation` that stands for `n` worlds:
-    what there was before `Worlds`, as a reference.
+    """Reference: environment steps per CPU second of one `Simulation` with `n` robots in place of
+    `n` worlds, as users did before `Worlds` existed. Observation and reward are as in the
+    benchmark of `Worlds`. Blocked robots reverse, because there are no resets.
 
     Each robot has a square of its own, or all share one and see nothing of each other.
     The same observation and reward; blocked robots go back, as there are no resets.
@@ -222,7 +222,7 @@ def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
 
 
 def gymnasium_env() -> dict[str, float]:
-    """Environment steps per CPU second of one Gymnasium environment:
+    """Return environment steps per CPU second of one Gymnasium environment:
     `botyard.learning.Navigate` on the maps of this comparison.
     """
     import numpy as np
@@ -251,8 +251,8 @@ def gymnasium_env() -> dict[str, float]:
 
 
 def resets(n: int = 1024) -> dict[str, float]:
-    """µs of CPU time for each world that is reset, at given poses: of one among `n`,
-    and of a tenth of them; without sensors.
+    """Return µs of CPU time for each world that is reset to given poses, without sensors: for
+    one world among `n`, and for a tenth of them.
     """
     import numpy as np
 
@@ -282,8 +282,8 @@ def resets(n: int = 1024) -> dict[str, float]:
 
 
 def _apart(python: str, module: str, call: str) -> dict[str, float] | None:
-    """The best of several runs of a call, each in a process of its own; None: it
-    failed, which is said.
+    """Return the best of several runs of a call, each in a process of its own; print a failure
+    and return None.
     """
     best: dict[str, float] | None = None
     for _ in range(REPEATS):

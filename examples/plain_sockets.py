@@ -13,7 +13,7 @@ def packet(*content: int) -> bytes:
     """Frame a command or its number alone."""
     words = list(content) + [0] * (len(content) % 2)
     total = sum(a << 8 | b for a, b in zip(words[::2], words[1::2], strict=True))
-    # the last byte of an odd number is not added but combined
+    # The checksum adds pairs of bytes; the last byte of an odd number is combined by XOR.
     if len(content) % 2:
         total = (total - (content[-1] << 8)) ^ content[-1]
     return bytes(
@@ -29,7 +29,7 @@ def command(number: int, value: int) -> bytes:
 
 
 def read() -> bytes:
-    """Wait for the next packet; its type and data."""
+    """Wait for the next packet; return its type and data."""
     while reader.read(1) != b"\xfa" or reader.read(1) != b"\xfb":
         pass
     return reader.read(reader.read(1)[0])[:-2]
@@ -47,17 +47,18 @@ with socket.create_connection((host, int(port)), timeout=10) as robot:
         answer = read()
 
     print("connected to", answer[1:].split(b"\0")[:3])
-    robot.sendall(
-        packet(1) + command(4, 1) + command(11, 200) + command(21, 20)
-    )  # OPEN, ENABLE, VEL mm/s, RVEL deg/s
+    # Send OPEN, ENABLE, VEL in mm/s and RVEL in deg/s.
+    robot.sendall(packet(1) + command(4, 1) + command(11, 200) + command(21, 20))
     for _ in range(50):
         sip = read()
-        # a report: x, y and heading follow its type
+        # In a motion report (SIP), x, y and heading follow the type.
         if sip[0] in (0x32, 0x33):
             x, y = (
                 int.from_bytes(sip[i : i + 2], "little", signed=True) for i in (1, 3)
             )
             print(f"x {x} mm, y {y} mm")
-            robot.sendall(packet(0))  # PULSE: still here
+            # PULSE shows the robot that the client still drives.
+            robot.sendall(packet(0))
 
-    robot.sendall(packet(29) + packet(2))  # STOP, CLOSE
+    # Send STOP and CLOSE.
+    robot.sendall(packet(29) + packet(2))

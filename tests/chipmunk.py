@@ -1,8 +1,8 @@
-"""Bodies with mass, moved by Chipmunk 2D (pymunk): what our own contacts are compared
-with, in tests and in `bench.masses`.
+"""Bodies with mass, moved by Chipmunk 2D (pymunk): the reference for our own contacts
+in tests and in `bench.masses`.
 
-This was how botyard did it before it had kernels for it. Every body is an object here,
-and what Chipmunk remembers cannot be saved.
+botyard used it before it had kernels for contacts. Every body is an object here, and
+the state inside Chipmunk cannot be saved.
 """
 
 from __future__ import annotations
@@ -44,15 +44,17 @@ DRAGGED: Final = 1.0
 CREEP: Final = 1e-7
 """A body that moves less in a step, m and rad, is at rest."""
 _SOLID: Final = int(Visible.OBSTACLE | Visible.PUSHED)
+# Keep plain numbers, because reading members of enumerations is slow.
 _NONE, _MOTORS, _FORCE, _POSE, _TWIST = map(
-    int, Control
-)  # plain numbers: members of enumerations are slow to look up
+    int,
+    Control,
+)
 _NOWHERE: Final = (math.inf, math.inf, -math.inf, -math.inf)
 
 
 @dataclass(slots=True, eq=False)
 class _Mass:
-    """A body with mass; what stands behind the empty line is of the present step."""
+    """A body with mass. The fields below the empty line hold for the current step."""
 
     name: str
     row: int
@@ -75,7 +77,7 @@ class _Mass:
 
 @dataclass(slots=True, eq=False)
 class _Mover:
-    """A body without mass that is near one with mass, in this step."""
+    """A body without mass that is near a body with mass in this step."""
 
     row: int
     name: str
@@ -104,8 +106,9 @@ class ChipmunkDynamics:
 
     @classmethod
     def take_over(cls, engine: Engine) -> None:
-        """Let Chipmunk move the bodies with mass of an engine from now on; no bodies
-        may come or go.
+        """Let Chipmunk move the bodies with mass of an engine from now on.
+
+        Afterwards no body may be added or removed.
         """
         dynamics = cls()
         dynamics._engine = engine
@@ -113,15 +116,18 @@ class ChipmunkDynamics:
         engine.dynamics = dynamics  # type: ignore[assignment]
 
     def wrench(self, name: str) -> tuple[float, float, float]:
-        """Net force and torque on a body in the last step, in the world's axes, N, N,
-        N·m; zero for one without mass.
+        """Return the net force and torque on a body in the last step, in world axes, N,
+        N, N·m.
+
+        It is zero for a body without mass.
         """
         mass = self._masses.get(name)
         return (0.0, 0.0, 0.0) if mass is None else mass.wrench
 
     def inertia(self, name: str) -> float:
-        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one
-        without mass.
+        """Return the moment of inertia of a body about its centre of mass, kg·m².
+
+        It is zero for a body without mass.
         """
         mass = self._masses.get(name)
         return 0.0 if mass is None else mass.inertia
@@ -129,8 +135,9 @@ class ChipmunkDynamics:
     def mass_and_wrench(
         self, name: str
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one
-        without mass.
+        """Return mass, kg, moment of inertia, kg·m², and wrench of a body.
+
+        They are zero for a body without mass.
         """
         mass = self._masses.get(name)
         return (
@@ -139,10 +146,10 @@ class ChipmunkDynamics:
             else (mass.spec.mass, mass.inertia, mass.wrench)
         )
 
-    # -- what is there
+    # -- population
 
     def rebuild(self, engine: Engine) -> None:
-        """Bodies have come, gone or changed."""
+        """Take over bodies that were added, removed or changed."""
         wanted = {
             spec.name: row
             for row, spec in enumerate(engine.specs)
@@ -168,11 +175,11 @@ class ChipmunkDynamics:
         self._last = np.zeros((0, 3))
 
     def reshaped(self, name: str) -> None:
-        """A body gets another outline."""
+        """Take over the new outline of a body."""
         self._take_out(name)
 
     def forget_walls(self) -> None:
-        """Another map."""
+        """Drop the walls after a change of the map."""
         for mass in self._masses.values():
             mass.covered = _NOWHERE
             mass.resting = False
@@ -194,10 +201,10 @@ class ChipmunkDynamics:
         )
         mass.resting = False
 
-    # -- a step
+    # -- step
 
     def begin(self, *_: object) -> None:
-        """Before the others move: take over what commands have changed."""
+        """Take over changes by commands, before the other bodies move."""
         engine = self._engine
         state, rows = engine.state, self._rows
         self._before = state.pose.copy()
@@ -213,7 +220,7 @@ class ChipmunkDynamics:
             strict=True,
         )
         for mass, is_free, at, speed, control, demand in told:
-            # in a hand or a gripper, or a ghost
+            # The body is carried by a hand or a gripper, or it is a ghost.
             if not is_free:
                 if mass.name not in self._movers:
                     self._take_out(mass.name)
@@ -229,7 +236,8 @@ class ChipmunkDynamics:
 
             pose, vel = tuple(at), tuple(speed)
             if pose != mass.pose:
-                if mass.pose:  # somebody put it there
+                # The pose has changed outside the solver: a command has placed the body.
+                if mass.pose:
                     state.vel[mass.row] = vel = (0.0, 0.0, 0.0)
                 self._solver.place(mass.name, Pose(*pose))
                 mass.resting = False
@@ -246,8 +254,9 @@ class ChipmunkDynamics:
             )
 
     def step(self, *_: object) -> None:
-        """After the others have moved: move bodies with mass, and set back what could
-        not push them.
+        """Move the bodies with mass after the others have moved.
+
+        Movers that could not push them are set back.
         """
         engine = self._engine
         state, dt, active = engine.state, engine.clock.dt, self._active
@@ -296,15 +305,13 @@ class ChipmunkDynamics:
 
     @staticmethod
     def _may_rest(mass: _Mass) -> bool:
-        """Whether a body is at rest and nobody wants it to move."""
+        """Return whether a body is at rest and no mover pushes it."""
         if not mass.resting or mass.control == _POSE:
             return False
         return not any(mass.planned if mass.control == _MOTORS else mass.demand)
 
     def _near(self, engine: Engine, awake: list[_Mass]) -> list[_Mover]:
-        """The movers around bodies with mass, told to the solver where they were and
-        how they move.
-        """
+        """Return the movers near bodies with mass, and give their motion to the solver."""
         state = engine.state
         away = state.pose - self._before
         same = self._last.shape == state.pose.shape
@@ -340,12 +347,13 @@ class ChipmunkDynamics:
         dt, fresh = engine.clock.dt, True
         known, depth = self._movers.get(name, (begin, 0.0))
         if name not in self._movers:
-            # it has mass, but a hand holds it
+            # The body has mass, but is carried by hand: the solver must not move it.
             if name in self._solver:
                 self._solver.remove(name)
             self._solver.add_mover(name, engine.specs[row].parts, begin)
         elif engine.state.held[row] and math.dist(known[:2], end[:2]) < DRAGGED:
-            # a hand drags it, a jump for each step
+            # A body dragged by hand jumps in each step, so its motion starts at the last known
+            # pose.
             begin = Pose(*known)
         elif known != begin:
             self._solver.place(name, begin)
@@ -363,9 +371,7 @@ class ChipmunkDynamics:
         return _Mover(row, name, begin, limit=speed, depth=depth, fresh=fresh)
 
     def _substeps(self, dt: float, active: list[_Mass], movers: list[_Mover]) -> int:
-        """How many small steps: none may be so long that something jumps over
-        something.
-        """
+        """Return the number of substeps: in none may a body jump over another one."""
         count = math.ceil(dt / SUBSTEP - 1e-9)
         way = max((m.limit * dt for m in movers), default=0.0)
         way = max(way, *(m.way for m in active), 0.0)
@@ -374,7 +380,9 @@ class ChipmunkDynamics:
 
     @staticmethod
     def _way(mass: _Mass, dt: float) -> float:
-        """How far a body may come in this step, m, at the most, if nobody pushes it."""
+        """Return the largest distance that a body may move in this step unless pushed,
+        m.
+        """
         way = math.hypot(mass.vel[0], mass.vel[1]) * dt
         a, b, _ = mass.demand
         if mass.control == _MOTORS:
@@ -389,7 +397,7 @@ class ChipmunkDynamics:
         return way
 
     def _walls(self, engine: Engine, awake: list[_Mass]) -> None:
-        """Tell the solver of the walls around bodies with mass."""
+        """Give the walls around bodies with mass to the solver."""
         stale = False
         for mass in awake:
             x, y, _ = mass.pose
@@ -412,8 +420,9 @@ class ChipmunkDynamics:
             self._solver.set_walls(walls)
 
     def _prepare(self, mass: _Mass) -> bool:
-        """Set what stays for the whole step; whether there is something to be done in
-        each small one.
+        """Set the quantities that are constant during the step.
+
+        Returns whether substeps have work to do.
         """
         spec = mass.spec
         if mass.control != _MOTORS:
@@ -422,7 +431,7 @@ class ChipmunkDynamics:
         return busy or spec.linear_damping > 0.0 or spec.angular_damping > 0.0
 
     def _drive(self, mass: _Mass, h: float) -> None:
-        """What acts on a body in one small step."""
+        """Apply forces to a body for one substep."""
         spec, solver, control, demand = (
             mass.spec,
             self._solver,
@@ -469,7 +478,7 @@ class ChipmunkDynamics:
             )
 
     def _feel(self, mover: _Mover, was: Pose, k: int) -> None:
-        """Look at what a mover pushes; stop it where that is stuck."""
+        """Stop a mover where the bodies that it pushes are stuck."""
         mover.touches = tuple(self._solver.touches(mover.name))
         depth = max((t.depth for t in mover.touches if t.speed > 0.0), default=0.0)
         if depth > mover.limit and depth > mover.depth:
@@ -480,7 +489,7 @@ class ChipmunkDynamics:
             mover.depth = depth
 
     def _settle(self, engine: Engine, mover: _Mover, count: int) -> None:
-        """Write what became of a mover."""
+        """Write the new state of a mover."""
         state, row = engine.state, mover.row
         if mover.jammed is not None:
             pose = self._solver.pose(mover.name)
@@ -500,12 +509,11 @@ class ChipmunkDynamics:
     def _write(
         self, engine: Engine, mass: _Mass, before: tuple[float, float, float]
     ) -> None:
-        """Write what became of a body with mass."""
+        """Write the new state of a body with mass."""
         state, row, dt, solver = engine.state, mass.row, engine.clock.dt, self._solver
         found, old = solver.pose(mass.name), Pose(*mass.pose)
-        if (
-            not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE
-        ):  # also where it is not a number
+        # The negated comparison is also true for NaN.
+        if not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE:
             log.warning(
                 "%s was thrown out of the world; it is put back at rest",
                 mass.name,
@@ -547,7 +555,7 @@ def _turned(vector: tuple[float, ...], angle: float) -> tuple[float, float, floa
 
 
 def _sectors(touches: tuple[Touch, ...], pose: Pose) -> np.uint64:
-    """Bearings of touches, as `State.contact` has them."""
+    """Return the bearings of touches in the form of `State.contact`."""
     bits = 0
     for touch in touches:
         bearing = wrap_angle(math.atan2(touch.y - pose.y, touch.x - pose.x) - pose.th)
@@ -557,8 +565,9 @@ def _sectors(touches: tuple[Touch, ...], pose: Pose) -> np.uint64:
 
 
 def walls_within(grid: Grid, box: tuple[float, float, float, float]) -> list[Wall]:
-    """Solid segments (x1, y1, x2, y2), m, of all cells that a rectangle (least x, y,
-    greatest x, y) touches; each once.
+    """Return the solid segments of all cells that a rectangle touches, each once.
+
+    Segments are (x1, y1, x2, y2), m; the rectangle is (least x, y, greatest x, y).
     """
     if grid.nx == 0 or not box[0] < box[2]:
         return []

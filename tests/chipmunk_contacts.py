@@ -1,8 +1,8 @@
-"""Chipmunk 2D (pymunk) as a contact solver, for `tests.chipmunk`: bodies with mass,
-movers without, walls.
+"""Chipmunk 2D (pymunk) as a contact solver for `tests.chipmunk`: bodies with mass,
+movers without mass, walls.
 
-Names are those of the engine's bodies. Everything is in the plane, in SI units. One
-thread; the same calls give the same results.
+Bodies have the names of the engine's bodies. All quantities are planar and in SI units.
+The solver has one thread; equal calls give equal results.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _Body:
 
 
 class ContactSolver:
-    """Moves bodies with mass by small steps, so that they do not overlap each other,
-    movers or walls.
+    """Moves bodies with mass by substeps so that they do not overlap other bodies or
+    walls.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class ContactSolver:
     def __contains__(self, name: str) -> bool:
         return name in self._bodies
 
-    # -- what is there
+    # -- population
 
     def add_mass(
         self,
@@ -124,10 +124,8 @@ class ContactSolver:
             pm.GearJoint(ground, body, 0.0, 1.0),
         )
         for joint in (pivot, gear):
-            joint.max_bias = (
-                # only velocities count: the floor does not pull anything back
-                0.0
-            )
+            # Only velocities count: without a bias the floor pulls no body back to its place.
+            joint.max_bias = 0.0
             joint.max_force = 0.0
 
         one.ground, one.floor = ground, (pivot, gear)
@@ -135,7 +133,7 @@ class ContactSolver:
         self._bodies[name] = one
 
     def add_mover(self, name: str, parts: Sequence[Outline], pose: Pose) -> None:
-        """Add a body that moves as it is told and pushes what has mass."""
+        """Add a body that moves at given velocities and pushes bodies with mass."""
         pm = self._pymunk
         body = pm.Body(body_type=pm.Body.KINEMATIC)
         body.position, body.angle = (pose.x, pose.y), pose.th
@@ -161,12 +159,12 @@ class ContactSolver:
         return shapes
 
     def remove(self, name: str) -> None:
-        """Take a body out."""
+        """Remove a body."""
         one = self._bodies.pop(name)
         self._space.remove(*(one.floor or ()), *one.shapes, one.body)
 
     def set_walls(self, walls: Collection[Wall]) -> None:
-        """The walls that there are from now on."""
+        """Replace the walls."""
         for gone in [wall for wall in self._walls if wall not in walls]:
             self._space.remove(self._walls.pop(gone))
         for wall in walls:
@@ -180,18 +178,18 @@ class ContactSolver:
 
     @property
     def walls(self) -> int:
-        """How many walls there are."""
+        """Number of walls."""
         return len(self._walls)
 
-    # -- where it is and how it moves
+    # -- pose and motion
 
     def pose(self, name: str) -> Pose:
-        """Pose of a body's origin, heading in whatever turn it is."""
+        """Return the pose of a body's origin; the heading is not wrapped."""
         body = self._bodies[name].body
         return Pose(*body.position, body.angle)
 
     def velocity(self, name: str) -> tuple[float, float, float]:
-        """Velocity of a body's origin in the world's axes, m/s and rad/s."""
+        """Return the velocity of a body's origin in world axes, m/s and rad/s."""
         one = self._bodies[name]
         body = one.body
         vx, vy = (
@@ -200,19 +198,19 @@ class ContactSolver:
         return vx, vy, body.angular_velocity
 
     def momentum(self, name: str) -> tuple[float, float, float]:
-        """Momentum, N·s, and angular momentum about the centre of mass, N·m·s."""
+        """Return momentum, N·s, and angular momentum about the centre of mass, N·m·s."""
         one = self._bodies[name]
         vx, vy = one.body.velocity
         return one.mass * vx, one.mass * vy, one.inertia * one.body.angular_velocity
 
     def place(self, name: str, pose: Pose) -> None:
-        """Put a body somewhere; its velocity stays."""
+        """Set the pose of a body; its velocity stays."""
         body = self._bodies[name].body
         body.position, body.angle = (pose.x, pose.y), pose.th
         self._space.reindex_shapes_for_body(body)
 
     def move(self, name: str, vx: float, vy: float, w: float) -> None:
-        """Give a body's origin a velocity, in the world's axes, m/s and rad/s."""
+        """Set the velocity of a body's origin in world axes, m/s and rad/s."""
         one = self._bodies[name]
         body = one.body
         if one.is_beside:
@@ -224,15 +222,17 @@ class ContactSolver:
         body.angular_velocity = w
 
     def push(self, name: str, fx: float, fy: float, torque: float) -> None:
-        """Let a force at the centre of mass and a torque act in the next step, in the
-        world's axes, N and N·m.
+        """Apply a force at the centre of mass and a torque in the next step.
+
+        They are in world axes, N and N·m.
         """
         body = self._bodies[name].body
         body.force, body.torque = (fx, fy), torque
 
     def roll(self, name: str, vx: float, vy: float, w: float, friction: float) -> None:
-        """What is under the body moves so, in the world's axes, and takes it along by
-        friction: wheels, or floor at rest; m/s, rad/s.
+        """Set the velocity of the surface under a body, which drags it by friction.
+
+        The surface is wheels or the floor at rest; world axes, m/s and rad/s.
         """
         one = self._bodies[name]
         if one.floor is None or one.ground is None or one.spec is None:
@@ -247,7 +247,7 @@ class ContactSolver:
             one.ground.velocity, one.ground.angular_velocity = (vx, vy), w
 
     def damp(self, name: str, linear: float, angular: float) -> None:
-        """Multiply the velocities."""
+        """Multiply the velocities by a factor."""
         body = self._bodies[name].body
         body.velocity = body.velocity * linear
         body.angular_velocity *= angular
@@ -257,7 +257,9 @@ class ContactSolver:
         self._space.step(dt)
 
     def still(self, name: str) -> bool:
-        """Whether a body is at rest; what rounding left of its velocity is taken away."""
+        """Return whether a body is at rest, and set rounding errors of its velocity to
+        zero.
+        """
         body = self._bodies[name].body
         if body.velocity.length > STILL or abs(body.angular_velocity) > STILL:
             return False
@@ -265,13 +267,14 @@ class ContactSolver:
         return True
 
     def touches(self, name: str) -> list[Touch]:
-        """Where a body touches others and walls since the last step."""
+        """Return the contacts of a body since the last step."""
         found: list[Touch] = []
         body = self._bodies[name].body
 
+        # The first shape of an arbiter and the start of its normal belong to the body.
         def note(
             arbiter: pymunk.Arbiter,
-        ) -> None:  # its first shape and the beginning of its normal are the body's
+        ) -> None:
             points = arbiter.contact_point_set
             for p in points.points:
                 speed = body.velocity_at_world_point(p.point_a).dot(points.normal)
@@ -284,7 +287,7 @@ class ContactSolver:
 
 
 def _convex_pieces(part: Outline) -> Iterable[Outline]:
-    """A polygon as convex ones."""
+    """Cut a polygon into convex polygons."""
     from pymunk.autogeometry import convex_decomposition
 
     if convexity(part) != 0.0:

@@ -20,8 +20,8 @@ SHARED = ROOT.parent / "shared"
 KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
 """What `make fuzz` has found interesting; not committed."""
 
-# The suite tries the same examples in every run. With BOTYARD_HYPOTHESIS=fuzz (make
-# fuzz) it tries others each time, and those first that have failed before.
+# The suite tries the same examples in every run. With BOTYARD_HYPOTHESIS=fuzz (make fuzz) it tries
+# new examples each time, after the ones that have failed before.
 settings.register_profile(
     "botyard",
     deadline=None,
@@ -42,20 +42,18 @@ settings.load_profile(PROFILE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that Hypothesis finds examples for are marked as such; when it explores,
-    they come in another order each time.
-    """
+    """Mark the tests that use Hypothesis; shuffle them in exploring runs."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
 
-    # all workers of a run must agree
+    # All workers of pytest-xdist must collect the tests in the same order.
     if PROFILE == "fuzz":
         random.Random(os.environ.get("BOTYARD_FUZZ_SEED", "0")).shuffle(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """An exploration ends at its time, with the test that is on then."""
+    """End an exploring run when its time is over, after the current test."""
     until = os.environ.get("BOTYARD_FUZZ_UNTIL")
     if PROFILE == "fuzz" and until is not None and time.time() >= float(until):
         pytest.skip("its time is over")
@@ -63,8 +61,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_logs() -> Iterator[None]:
-    """A test that sets the program's logging up leaves the next one's as it was: else
-    nothing reaches `caplog`, or all of it twice.
+    """Restore the logging configuration after a test that changes it.
+
+    Otherwise `caplog` of the next test would get nothing, or each record twice.
     """
     root = logging.getLogger("botyard")
     before = root.handlers[:], root.level, root.propagate
@@ -78,8 +77,9 @@ def _same_logs() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With BOTYARD_JOURNAL=1 every run of a simulation is done again from its journal,
-    see `tests.journaled`.
+    """With BOTYARD_JOURNAL=1, repeat every run of a simulation from its journal.
+
+    See `tests.journaled`.
     """
     is_out = any(
         request.node.get_closest_marker(marker) for marker in ("pokes", "unwatched")
@@ -96,8 +96,9 @@ def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of shared reference data; without it the test is skipped, in CI it
-    fails.
+    """Folder of shared reference data.
+
+    Without it the test is skipped; in CI it fails.
     """
     if not SHARED.is_dir():
         if os.environ.get("CI"):

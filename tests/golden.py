@@ -1,5 +1,5 @@
-"""Recordings of the original simulator: reading them, and replaying what their clients
-sent to botyard on the null modem.
+"""Read recordings of the original simulator, and replay the bytes of their clients to
+botyard on the null modem.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from botyard.protocols.pioneer.handshake import Stage
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reports import Sip
-from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
@@ -26,20 +26,20 @@ COMPATIBILITY = (
 
 @cache
 def deviations() -> frozenset[str]:
-    """Keys of the deliberate differences that the documentation lists."""
+    """Return the keys of the deliberate differences that the documentation lists."""
     return frozenset(tomllib.loads(COMPATIBILITY.read_text("utf-8"))["deviations"])
 
 
 def deviation(*keys: str) -> None:
-    """Say that a test relies on differences; they must stand in the documentation."""
+    """Declare that a test relies on differences; they must be documented."""
     missing = set(keys) - deviations()
     assert not missing, f"not listed in {COMPATIBILITY.name}: {sorted(missing)}"
 
 
 @dataclass
 class Step:
-    """Something that a recording's client did, and what it received until its next
-    step.
+    """One action of a recording's client, and the bytes that it received until its next
+    one.
     """
 
     t: float
@@ -80,7 +80,7 @@ class Recording:
         return args[args.index("-m") + 1] if "-m" in args else None
 
     def after(self, note: str) -> Step:
-        """The first step whose note begins so."""
+        """Return the first step whose note starts with a text."""
         return next(s for s in self.steps if s.note.startswith(note))
 
 
@@ -109,8 +109,10 @@ def read(shared: Path, name: str) -> Recording:
 def simulate(
     shared: Path, recording: Recording, **options: Any
 ) -> tuple[NullModem, Line]:
-    """botyard with the world and robot of a recording, without noise, and a client on
-    the null modem.
+    """Return a simulation with the world and robot of a recording, and a client on the
+    null modem.
+
+    It has no noise.
     """
     settings: dict[str, Any] = {
         "odometry_error": "none",
@@ -130,11 +132,10 @@ def simulate(
 def replay(
     modem: NullModem, line: Line, recording: Recording, *, pulses: bool = True
 ) -> list[Step]:
-    """Send what the recording's client sent, at its times in simulated time; give the
-    same steps with our answers.
+    """Send the bytes of the recording's client at their times in simulated time.
 
-    A PULSE is added every second: the scripts are silent for longer than the watchdog
-    (decisions, "Comparing").
+    Returns the same steps with our answers. A PULSE is added every second, because the
+    scripts are silent for longer than the watchdog (decisions, "Comparing").
     """
     parser, ours, pulse = Parser(), [], modem.sim.time
     for step, following in zip(
@@ -163,7 +164,7 @@ def replay(
 
 
 def pose_of(sip: Sip, spec: Any) -> tuple[float, float, float]:
-    """Odometry of a SIP in metres and radians."""
+    """Return the odometry of a SIP in metres and radians."""
     p = spec.pioneer
     return (
         from_mm(sip.x * p.dist_conv),

@@ -1,8 +1,8 @@
-"""Every run of a simulation is done again from the bytes of its scene and its journal,
-and must come out the same at every tick (TODO-031).
+"""Repeat every run of a simulation from the bytes of its scene and its journal: the
+result must be the same at every tick (TODO-031).
 
-With ``BOTYARD_JOURNAL=1`` each simulation that a test makes in its own process is
-watched (`make test-long`); a few tests always are.
+With ``BOTYARD_JOURNAL=1`` (`make test-long`) each simulation that a test creates in its
+own process is watched. Some tests always watch theirs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ PARAMETERS = inspect.signature(Simulation.__init__)
 
 
 class Watched:
-    """A simulation, what it was made of, what was done to it, and its digest after each
-    step.
-    """
+    """A simulation with its initial scene, its journal, and its digest after each step."""
 
     def __init__(self, sim: Simulation, arguments: dict[str, Any]) -> None:
         self.sim, self.arguments = sim, arguments
@@ -42,7 +40,8 @@ class Watched:
         self.failures: list[Exception] = []
         self.kinds: dict[
             str, Any
-        ] = {}  # of devices that the test has registered, which may be gone when the run is done again
+            # Devices that the test has registered may be missing when the run is repeated.
+        ] = {}
         self.unregister = sim.core.journal.listen(self._keep)
 
     def _keep(self, entry: Entry) -> None:
@@ -53,13 +52,13 @@ class Watched:
             self.failures.append(error)
 
     def again(self) -> Simulation:
-        """The same first world."""
+        """Return the initial world again."""
         with _off():
             sim = Simulation(**self.arguments)
         return sim
 
     def check(self) -> None:
-        """Do the run again."""
+        """Repeat the run and compare."""
         self.unregister()
         assert not self.failures, f"entries that have no bytes: {self.failures}"
         sim = self.again()
@@ -91,10 +90,10 @@ def _off() -> Iterator[None]:
 
 @contextmanager
 def watching() -> Iterator[list[Watched]]:
-    """Watch all simulations that are made meanwhile; at the end each run is done again."""
+    """Watch all simulations created in the block, and repeat each run at its end."""
     watched: list[Watched] = []
     of: dict[int, Watched] = {}
-    # those of another watcher, perhaps
+    # These may already be wrapped by an enclosing `watching()`, so wrap what is there now.
     begin, step = Simulation.__init__, Engine.step
 
     def init(sim: Simulation, *args: Any, **kwargs: Any) -> None:

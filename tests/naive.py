@@ -15,7 +15,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def py(kernel):
-    """The Python function behind a kernel, compiled or not."""
+    """Return the Python function of a kernel, whether compiled or not."""
     return getattr(kernel, "function", kernel)
 
 
@@ -40,7 +40,7 @@ def symmetric(key: int, k: int) -> float:
 
 
 def gaussian(key: int, k: int) -> float:
-    """Box and Muller's normal draw, of two uniform ones."""
+    """Return a normal draw from two uniform ones by the method of Box and Muller."""
     u, v = 0.5 * (1.0 - symmetric(key, 2 * k)), symmetric(key, 2 * k + 1)
     return math.sqrt(-2.0 * math.log(u)) * math.cos(math.pi * v)
 
@@ -63,7 +63,7 @@ def ray_segments(origin, angle, segments, r_max):
 
 
 def segment_distance(point, segment):
-    """Distance from a point to a segment x1, y1, x2, y2."""
+    """Return the distance from a point to the segment x1, y1, x2, y2."""
     a, b = np.asarray(segment[:2], float), np.asarray(segment[2:], float)
     p, e = np.asarray(point, float) - a, b - a
     u = np.clip(p @ e / max(e @ e, 1e-300), 0.0, 1.0)
@@ -71,7 +71,7 @@ def segment_distance(point, segment):
 
 
 def polygon_edges(corners, pose):
-    """Edges of a polygon at a pose, (n, 4)."""
+    """Return the edges of a polygon at a pose, (n, 4)."""
     x, y, th = pose
     c, s = math.cos(th), math.sin(th)
     world = np.array(
@@ -81,8 +81,9 @@ def polygon_edges(corners, pose):
 
 
 def scan(pose, angles, segments, bodies, r_max):
-    """Ranges of a fan of rays against walls and other bodies; `bodies` is a list of
-    (corners, pose).
+    """Return the ranges of a fan of rays against walls and other bodies.
+
+    `bodies` is a list of (corners, pose).
     """
     everything = np.concatenate([segments, *(polygon_edges(c, p) for c, p in bodies)])
     return np.array(
@@ -108,7 +109,7 @@ def cross(s, t):
 
 
 def inside(edges, x, y):
-    """Winding number, not zero."""
+    """Return whether the winding number of a polygon about a point is not zero."""
     total = 0.0
     for x1, y1, x2, y2 in edges:
         a, b = math.atan2(y1 - y, x1 - x), math.atan2(y2 - y, x2 - x)
@@ -118,8 +119,10 @@ def inside(edges, x, y):
 
 
 def overlaps(parts, pose, segments, bodies):
-    """Whether a body of polygons `parts` at `pose` touches a segment or another body
-    (corners, pose).
+    """Return whether a body of polygons `parts` at `pose` touches a segment or another
+    body.
+
+    Bodies are (corners, pose).
     """
     for part in parts:
         mine = polygon_edges(part, pose)
@@ -140,7 +143,7 @@ def overlaps(parts, pose, segments, bodies):
 
 
 def arc(pose, twist, dt):
-    """Exact motion with a constant twist, by many tiny midpoint steps."""
+    """Integrate a constant twist by many tiny midpoint steps."""
     x, y, th = pose
     n = 20_000
     for _ in range(n):
@@ -167,10 +170,11 @@ def exp(twist, dt):
 
 
 def ramp(cur, des, accel, decel, dt, snap):
-    """The five rules of pioneer-protocol §11.2, one after the other."""
+    """Apply the five rules of pioneer-protocol §11.2 in order."""
     if abs(cur - des) <= snap:
         return des
-    if cur * des < 0:  # through zero
+    # The velocity changes its sign, so it must pass through zero.
+    if cur * des < 0:
         if decel == 0:
             return des
         new = abs(cur) - decel * dt
@@ -189,8 +193,9 @@ def ramp(cur, des, accel, decel, dt, snap):
 
 
 def clearance(occupied):
-    """Side of the largest empty square with each cell in its near corner, for four
-    quadrants; cells outside are free.
+    """Return the side of the largest empty square with each cell in its near corner.
+
+    There is one array for each of the four quadrants. Cells outside the grid are free.
     """
     ny, nx = occupied.shape
     out = np.zeros((4, ny, nx), np.uint8)
@@ -220,8 +225,10 @@ def clearance(occupied):
 def contact_sectors(
     outline: tuple[tuple[float, float], ...], pose: Pose, wall_x: float
 ) -> int:
-    """Sectors of 64 in which the outline of a body reaches beyond the wall x =
-    `wall_x`, by sampling its edges densely.
+    """Return the sectors of 64 in which a body's outline reaches beyond the wall x =
+    `wall_x`.
+
+    The edges are sampled densely.
     """
     bits = 0
     c, s = math.cos(pose.th), math.sin(pose.th)
@@ -238,7 +245,7 @@ def contact_sectors(
 
 
 def nearest(poses, k):
-    """The k nearest others of each pose with their distances, by all pairs."""
+    """Return the k nearest others of each pose and their distances, by all pairs."""
     n = len(poses)
     near, far = np.full((n, k), -1), np.full((n, k), np.inf)
     for i in range(n):
@@ -252,7 +259,7 @@ def nearest(poses, k):
 
 
 def relate(poses, velocities, near):
-    """Poses and velocities of near ones in the frame of each pose, 0 for none."""
+    """Return poses and velocities of neighbours in the frame of each pose; 0 for none."""
     shape = (*near.shape, 3)
     found, moving = np.zeros(shape), np.zeros(shape)
     for i, row in enumerate(near):
@@ -270,9 +277,9 @@ def relate(poses, velocities, near):
 
 
 def links(poses, radius, walls, bodies):
-    """Receiver, sender, range and bearing of all pairs in sight, nearest first.
+    """Return receiver, sender, range and bearing of all pairs in sight, nearest first.
 
-    `bodies`: (corners, pose) of the robots and of others that hide them.
+    `bodies` holds (corners, pose) of the robots and of the bodies that hide them.
     """
     found = []
     near, far = nearest(poses, max(len(poses) - 1, 1))
@@ -350,3 +357,41 @@ def _edges_cross(a, b):
         return bool(
             ((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any()
         )
+
+
+def steered_step(pose, v, angle, command, axle, limits, dt):
+    """A step of a car: pose, velocity and steering angle after it.
+
+    ``command`` is (kind, v, value) with the kinds angle, rate and heading; ``axle`` is
+    (wheelbase, limit, rate, offset), and ``limits`` (top speed, ramp, top turn rate).
+    """
+    kind, wanted, value = command
+    base, most, rate, offset = axle
+    top, accel, turn = limits
+    v = ramp(v, np.clip(wanted, -top, top), accel, accel, dt, 0.010)
+    if kind == "heading":
+        error = math.remainder(value - pose[2], 2 * math.pi)
+        size = abs(error)
+        spin = 0.0
+        if size > 3e-4:
+            spin = math.copysign(min(max(size, 0.007), turn, size / dt), error)
+        want = np.arctan(base * spin / v) if v else angle
+    elif kind == "rate":
+        want = np.arctan(base * value / wanted) if wanted else angle
+    else:
+        want = value
+
+    if v:
+        most = min(most, float(np.arctan(abs(base) * turn / abs(v))))
+    step = rate * dt if rate else math.inf
+    change = np.clip(np.clip(want, -most, most) - angle, -step, step)
+    angle = float(np.clip(angle + change, -most, most))
+    w = float(np.clip(v * np.tan(angle + offset) / base, -turn, turn))
+    dx, dy, turn = exp((v, 0.0, w), dt)
+    c, s = math.cos(pose[2]), math.sin(pose[2])
+    place = (
+        pose[0] + c * dx - s * dy,
+        pose[1] + s * dx + c * dy,
+        math.remainder(pose[2] + turn, 2 * math.pi),
+    )
+    return place, v, angle, w

@@ -1,5 +1,6 @@
-"""Packages that are made for a test: modules and metadata in a folder on the path, as
-an installer leaves them.
+"""Packages for a test:
+
+modules and metadata in a folder on the path, as an installer writes them.
 """
 
 from __future__ import annotations

@@ -8,14 +8,15 @@ import socket
 
 _counter = itertools.count(os.getpid() % 97)
 SPAN = 1500
-UNSAFE = 10080  # browsers refuse to open it
+# Browsers refuse to connect to this port.
+UNSAFE = 10080
 
 
 def free_port(count: int = 2) -> int:
-    """The first of `count` neighbouring free ports.
+    """Return the first of `count` adjacent free ports.
 
-    Each worker of a parallel run has a range of its own, below the ports that the
-    system gives out by itself, so that two tests never race for one.
+    Each worker of a parallel run has its own range below the system's ephemeral ports,
+    so that two tests never race for a port.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
     for k in itertools.islice(_counter, 300):

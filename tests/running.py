@@ -1,4 +1,4 @@
-"""The simulator as a process of its own, as a user starts it."""
+"""The simulator as a separate process, as a user starts it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ BOTYARD = [sys.executable, "-m", "botyard"]
 
 @contextmanager
 def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
-    """The simulator as a process, up to its "ready" line; stopped by its own PID at the
-    end.
-    """
+    """Start the simulator and wait for its "ready" line; stop it by its PID at the end."""
     process = subprocess.Popen(
         [*BOTYARD, "run", "--noninteractive", "--no-crash-restart", "--json", *args],
         stdout=subprocess.PIPE,
@@ -39,7 +37,7 @@ def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

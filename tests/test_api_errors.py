@@ -1,5 +1,6 @@
-"""What the public API says to wrong arguments: each gets a sentence that names it, what
-was expected and what was found.
+"""Errors of the public API for wrong arguments:
+
+each names the argument, the expected and the found value.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "remove box": (
         lambda s, r: s.remove_box("bob"),
-        'no box is named "bob"; there is none',
+        'no box is named "bob"; no box exists',
     ),
     "robots[…]": (
         lambda s, r: s.robots["ann"],
@@ -391,7 +392,8 @@ def test_numbers_of_numpy_are_numbers(sim: botyard.Simulation) -> None:
     sim.step(np.int64(2))
     robot = sim.add_robot("seekur", pose=np.array([5, 5, 0], np.float32))
     robot.command(v=np.float32(0.3), w=np.int64(0), vy=0.1)
-    sim.fleet.command(vy=0.1)  # one of the two can
+    # Only one of the two robots can move sideways, so the command succeeds.
+    sim.fleet.command(vy=0.1)
     botyard.Simulation(
         step=np.float64(0.1),
         seed=np.uint8(3),
@@ -434,7 +436,7 @@ def test_a_handle_of_a_removed_robot_says_so(sim: botyard.Simulation) -> None:
     port = robot.port("pioneer")
     port.claim()
     sim.remove_robot("bob")
-    # a session that ends later does no harm
+    # A second release, such as of a session that ends later, has no effect.
     port.release()
     uses: list[Callable[[], Any]] = [
         lambda: robot.truth,
@@ -489,7 +491,7 @@ def test_doubtful_places_are_warned_about() -> None:
     ) as caught:
         sim.add_robot("p3dx", "wall", pose=(5, 0, 0))
 
-    # the user's line, not one of ours
+    # The warning names the line of the user, not a line of botyard.
     assert caught[0].filename == __file__
     with pytest.warns(
         PlacementWarning,
@@ -626,8 +628,9 @@ def test_what_is_printed_is_a_line_that_says_what_it_is(
 
 
 def test_no_angle_is_minus_zero(sim: botyard.Simulation) -> None:
-    """In all that prints angles or signed distances; a source file that formats degrees
-    says so (the option z, PEP 682).
+    """No printed angle or signed distance is "-0".
+
+    A source file that formats degrees uses the option z (PEP 682).
     """
     robot = sim.robots["bob"]
     sim.put("bob", (-1e-9, -1e-9, -1e-9))

@@ -1,6 +1,4 @@
-"""The compatibility page cannot lie: it is made from data whose rows name tests that
-exist.
-"""
+"""The compatibility page is made from data whose rows name existing tests."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ DATA = compatibility.read()
 
 @cache
 def functions(path: str) -> frozenset[str]:
-    """Names of the test functions of a file."""
+    """Return the names of the test functions of a file."""
     tree = ast.parse((ROOT / path).read_text("utf-8"))
     return frozenset(
         n.name
@@ -75,7 +73,7 @@ def test_every_difference_is_named_by_a_test() -> None:
 
 @pytest.mark.shared
 def test_no_row_is_forgotten(shared: Path) -> None:
-    """All rows of all areas are there, with their priorities, and none besides."""
+    """All rows of all areas are present with their priorities, and no others."""
     table = (shared / "reference/feature-table.md").read_text("utf-8")
     wanted = dict(
         re.findall(r"^\| ([A-Z]+-\d{3}) \|.*\| ([MSC]) \|$", table, re.MULTILINE)

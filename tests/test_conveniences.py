@@ -1,5 +1,6 @@
-"""Small things of the public API that studies and lessons use: contacts, walls,
-neighbours, running for a time, closing.
+"""Helpers of the public API for studies and lessons:
+
+contacts, walls, neighbours, running for a time, closing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def test_contacts_and_events() -> None:
 
 
 def test_what_cannot_be_touched_is_no_contact() -> None:
-    """A ghost stands where the robot is stopped by a wall."""
+    """A ghost that overlaps a robot stopped by a wall is not a contact."""
     sim = botyard.Simulation(odometry_error="none")
     ann = sim.add_robot(
         "p3dx", "ann", pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.5)
@@ -81,8 +82,8 @@ def test_what_is_gone_stops_nobody() -> None:
 
 
 def test_who_has_moved_on_in_the_same_step_is_still_what_stopped_a_robot() -> None:
-    """Two discs that cross: the one that moves later in the step is gone when it is
-    over.
+    """Two discs cross; the disc that moves later in the step has left at its end, but
+    still counts as the contact.
     """
     disc = thing(
         tuple(
@@ -123,8 +124,9 @@ def test_who_has_moved_on_in_the_same_step_is_still_what_stopped_a_robot() -> No
 
 
 def test_pushing_something_is_a_contact() -> None:
-    """A box with mass stops nobody until it is stuck; it is touched all the same, and
-    so is the wall behind it by the box.
+    """A box with mass stops a robot only when the box is stuck.
+
+    The robot touches the box in any case, and the box touches the wall behind it.
     """
     crate = BoxObject(
         name="crate",
@@ -179,7 +181,7 @@ def test_contacts_over_episodes_and_back_in_time() -> None:
     state = sim.save_state()
     sim.run(5.0)
     (first,) = events
-    # it touches the wall when the episode begins
+    # The robot touches the wall when the episode starts.
     sim.reset(poses=[ann.truth])
     ann.command(v=0.5)
     sim.run(1.0)
@@ -197,8 +199,8 @@ def test_contacts_over_episodes_and_back_in_time() -> None:
 def test_a_run_without_python_is_compiled_and_the_same(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the first and the last step are Python's, unless somebody asks to be called,
-    or something else than robots takes part.
+    """Only the first and the last step run in Python, unless a callback is set or the
+    world holds more than robots.
     """
     python: list[int] = []
     step = Engine._step
@@ -236,7 +238,7 @@ def test_a_run_without_python_is_compiled_and_the_same(
 
 
 def test_a_compiled_run_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stops between two parts, and the world is whole."""
+    """The run stops between two parts with a consistent world."""
     sim = botyard.Simulation()
     sim.add_robot("p3dx").command(v=0.1)
     monkeypatch.setattr("botyard.engine.simulation.MAX_ROWS_AT_ONCE", 10)
@@ -331,8 +333,8 @@ def test_a_simulation_is_closed_with_its_recordings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("map", ["office", "warehouse", None])
 def test_free_poses(map: str | None) -> None:
-    """None touches anything, all are drawn again by the same seed, and with `reachable`
-    all are in one region.
+    """Free poses touch nothing, depend on the seed alone, and with `reachable` lie in
+    one region.
     """
     sim = botyard.Simulation.load(map, seed=4) if map else botyard.Simulation(seed=4)
     sim.add_robot("p3dx", "first")
@@ -357,7 +359,7 @@ def test_free_poses(map: str | None) -> None:
 
 
 def test_free_poses_in_one_region() -> None:
-    """A closed room in the corner of another one."""
+    """One region: a closed room in the corner of another room is not entered."""
     walls = botyard.MapBuilder("rooms")
     walls.rectangle(0.0, 0.0, 10.0, 10.0)
     walls.rectangle(0.0, 0.0, 4.0, 4.0)
@@ -400,8 +402,9 @@ def test_rays_from_anywhere_see_what_a_laser_sees() -> None:
 
 
 def test_notebooks_show_tables() -> None:
-    """Robots of a simulation with its picture, and worlds; names are escaped, and long
-    tables are cut.
+    """Notebooks show tables of robots with a picture, and of worlds.
+
+    Names are escaped and long tables are cut.
     """
     sim = botyard.Simulation(seed=4)
     sim.add_robot("p3dx", "a<b")
@@ -427,7 +430,9 @@ def test_notebooks_show_tables() -> None:
 
 
 def test_of_neighbours_that_are_equally_near_the_first_ones_count() -> None:
-    """Also where not all of them are asked for."""
+    """Of equally near neighbours the first ones are returned, also if fewer than all
+    are requested.
+    """
     sim = botyard.Simulation(warn=lambda text: None)
     turns = [(1, 0), (0, 1), (-1, 0), (0, -1)] * 10
     for k, (x, y) in enumerate([(0, 0), *turns]):

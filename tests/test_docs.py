@@ -1,5 +1,6 @@
-"""The documentation's examples: every file format has a page whose example loads and
-runs, and Python code in the how-tos runs.
+"""Examples of the documentation:
+
+the example of every format page loads and runs, and the how-tos' Python code runs.
 """
 
 from __future__ import annotations
@@ -47,9 +48,13 @@ from tests.waiting import PATIENCE, wait
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+_BESIDE = re.compile(
+    r"^```\w+ ((?!example\.\w+\n)[\w.-]+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
 
 def example(name: str, folder: Path) -> Path:
-    """The example of a format's page, as a file."""
+    """Write the example of a format's page to a file."""
     page = DOCS / "formats" / f"{name}.md"
     assert page.is_file(), (
         f"write the page docs/formats/{name}.md about the map format {name}, "
@@ -62,6 +67,9 @@ def example(name: str, folder: Path) -> Path:
     )
     path = folder / found[1]
     path.write_text(found[2], "utf-8")
+    # Files that the example names.
+    for other, text in _BESIDE.findall(page.read_text("utf-8")):
+        (folder / other).write_text(text, "utf-8")
     if name == "rosmap":
         Image.fromarray(np.pad(np.full((8, 8), 254, np.uint8), 1)).save(
             folder / "example.pgm"
@@ -99,7 +107,8 @@ def test_every_example_can_be_sent_from_the_page(tmp_path: Path) -> None:
             folder.mkdir()
             path = example(name, folder)
             data, sent = path.read_bytes(), path.name
-            if name == "rosmap":  # two files go in one archive
+            # Several files, such as the two of a ROS map, are packed into one archive.
+            if len(list(folder.iterdir())) > 1:
                 archive = shutil.make_archive(str(tmp_path / "both"), "zip", folder)
                 data, sent = Path(archive).read_bytes(), "both.zip"
 
@@ -161,8 +170,8 @@ def test_the_page_about_pictures_makes_its_pictures(tmp_path: Path) -> None:
 def test_the_tutorial_on_supervisors_is_true(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its class never collides or blocks, but is slow; the example deadlocks where it
-    says so; the last piece of code runs.
+    """Its class never collides or blocks, but is slow; the example deadlocks as
+    described; the last code block runs.
     """
     text = (DOCS / "howto" / "traffic.md").read_text("utf-8")
     own, in_tests = re.findall(
@@ -207,8 +216,8 @@ def _code(page: str, name: str) -> str:
 def test_the_page_on_studies_is_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its command lines for one computer run as printed, one after the other; those for
-    a cluster: tests/studies/test_onray.py.
+    """Its command lines for one computer run as printed, in order; those for a cluster
+    are in tests/studies/test_onray.py.
     """
     monkeypatch.chdir(tmp_path)
     for name in ("plan.yaml", "lab.yaml"):
@@ -256,8 +265,8 @@ def test_the_page_on_studies_is_true(
 def test_the_page_on_calibration_is_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its program makes the files, its command lines run, the robot is the one of the
-    program, and the code at its end runs.
+    """Its program writes the files, its command lines run, the robot equals the
+    program's, and the final code runs.
     """
     text = (DOCS / "howto/calibrate.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
@@ -388,8 +397,9 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
 @pytest.mark.peer
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
 def test_the_lines_about_services_run_in_an_empty_folder(tmp_path: Path) -> None:
-    """As printed but for the ports: every folder and file that they name is made by a
-    line before.
+    """As printed except the ports:
+
+    earlier lines create every folder and file that later ones name.
     """
     lines = re.search(
         r"^```sh\n(.*?)^```$",
@@ -426,7 +436,8 @@ def test_the_lines_about_services_run_in_an_empty_folder(tmp_path: Path) -> None
         assert '"robots":2' in done.stdout.replace(" ", "")
         assert '"level"' in done.stdout.splitlines()[-1]
         assert pid is not None
-        wait(lambda: not _is_there(int(pid[1])))  # the last line has ended it
+        # The last line of the page's example ends the process.
+        wait(lambda: not _is_there(int(pid[1])))
     finally:
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -448,10 +459,12 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
 
     known = {
         "--help",
+        "--help-all",
         "--now",
         "--qos-durability",
         "--qos-reliability",
-    }  # the last ones are of systemctl and ros2
+        # The last options belong to systemctl and ros2.
+    }
     known |= set(
         re.findall(
             r'addoption\(\s*"(--[a-z-]+)"',
@@ -472,8 +485,8 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
     take(main.program)
     take(run)
     for page in (DOCS.parent / "README.md", *(DOCS / "howto").glob("*.md")):
-        # of botyard's lines, and where the text names one; other programs have options
-        # of their own
+        # Options of botyard's lines, and options named in the text; other programs have
+        # their own.
         text = "\n".join(
             line
             for line in page.read_text("utf-8").splitlines()
@@ -517,12 +530,13 @@ ELSEWHERE = {
     "study",
     "traffic",
     "--help",
+    "--help-all",
 }
 """What follows `botyard` where no robots are simulated."""
 
 
 def readme_lines() -> list[str]:
-    """Each command line of the README's section on use, as printed."""
+    """Return each command line of the README's section on use, as printed."""
     section = (
         (DOCS.parent / "README.md")
         .read_text("utf-8")
@@ -547,9 +561,7 @@ def test_each_command_line_of_the_readme_runs_as_printed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In a folder with the examples, as a checkout has them; simulators end by
-    themselves after a moment.
-    """
+    """In a folder with the examples, as in a checkout; simulators end after a moment."""
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     words = line.split()[1:]
@@ -566,7 +578,8 @@ def test_each_command_line_of_the_readme_runs_as_printed(
     )
     fast = (
         FAST if words else ("--no-browser", "--fast", "--duration", "0.3", "-p")
-    )  # who is asked in the page is there
+        # The page shows the port that the user asks for.
+    )
     code, out, err = call(*words, *ambf, *fast, str(free_port(5)), capsys=capsys)
     assert (code, "ready" in out) == (0, True), err
 
@@ -590,19 +603,23 @@ def test_the_client_with_a_plain_socket_drives_a_robot(tmp_path: Path) -> None:
 
     lines = done.stdout.splitlines()
     assert "p3dx" in lines[0]
-    assert int(lines[-1].split()[1]) > 100  # mm
+    # The robot has moved by more than 100 mm.
+    assert int(lines[-1].split()[1]) > 100
 
 
 def test_the_page_about_sensors_is_true(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its sensor keeps to the rules and reads something; its robot file is one."""
+    """Its sensor passes the check and returns readings; its robot file is valid."""
     text = (DOCS / "howto/devices.md").read_text("utf-8")
     monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
     module = ModuleType("light_sensor_of_the_page")
     monkeypatch.setitem(
-        sys.modules, module.__name__, module
-    )  # pickle looks for classes there
+        sys.modules,
+        module.__name__,
+        module,
+        # Pickle looks up classes in the module of this name.
+    )
     for code in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         exec(compile(code, "devices.md", "exec"), vars(module))
     assert float(capsys.readouterr().out.split()[0]) > 0.0
@@ -627,7 +644,9 @@ def test_the_page_about_sensors_is_true(
     robot.simulation.step()
 
 
-@pytest.mark.parametrize("page", ["simulation", "worlds", "controllers", "learning"])
+@pytest.mark.parametrize(
+    "page", ["simulation", "worlds", "controllers", "learning", "navigation"]
+)
 def test_programs_of_the_pages_on_python_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
-"""Episodes of one world: what `Simulation.reset` begins is what `Worlds` begins, and
-what a journal and a recording repeat.
+"""Episodes of one world:
+
+`Simulation.reset` starts the same episode as `Worlds`, and a journal and a recording
+repeat it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def robots(sim: botyard.Simulation) -> list[Any]:
 
 
 def shown(sim: botyard.Simulation) -> list[Any]:
-    """All that can be seen of a world."""
+    """Return the visible state of a world."""
     state = sim.snapshot.state
     return [
         sim.tick,
@@ -98,8 +100,8 @@ def test_episodes_are_those_of_worlds(errors: str) -> None:
 
 
 def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
-    """Whatever was done before: velocities, stopped motors, commands that wait,
-    odometry, boxes elsewhere.
+    """Earlier velocities, stopped motors, waiting commands, odometry and moved boxes
+    have no effect.
     """
     scene = replace(
         ROOM,
@@ -126,9 +128,7 @@ def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
 
 
 def test_bodies_with_mass_begin_anew() -> None:
-    """Whatever they touched before: velocities, contacts, what rests, forces that act
-    on them.
-    """
+    """Earlier velocities, contacts, rest states and forces have no effect."""
     wood = DynamicsSpec(mass=4.0, floor_friction=0.2)
     box = BoxObject(
         name="box", pose=Pose(-1.0, -1.0, 0.5), length=0.4, width=0.4, dynamics=wood
@@ -163,8 +163,8 @@ def test_bodies_with_mass_begin_anew() -> None:
 
 
 def test_a_journal_and_a_recording_repeat_it(tmp_path: Path) -> None:
-    """Entries after it are of the time that begins with it; what a recording says of
-    both episodes holds when it is done again.
+    """Later entries count time from the reset; the recording's data of both episodes
+    hold in a re-simulation.
     """
     entries: list[Entry] = []
     sim = botyard.Simulation(ROOM, seed=3)

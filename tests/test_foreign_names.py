@@ -1,7 +1,7 @@
-"""Names and texts of strangers: robots that break the rule are refused by every way in,
-things of maps are shown escaped.
+"""Foreign names and texts: every entrance refuses invalid robot names, and map objects
+are shown escaped.
 
-No foreign text is ever a format.
+No foreign text is used as a format.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def test_a_robot_named_50_percent_d_serves_its_port() -> None:
                 assert client.update()
 
 
-# -- things of a map
+# -- objects of a map
 
 
 @pytest.fixture
@@ -492,15 +492,16 @@ def test_json_keeps_what_was_said_and_is_printable(text: str) -> None:
 
 
 def is_log(called: ast.Attribute) -> bool:
-    """Whether this is a method of a logger, or of something like one."""
+    """Return whether this is a logging method of a logger or a similar object."""
     of = ast.unparse(called.value).rpartition(".")[2].lstrip("_")
     if called.attr == "log":
+        # Sessions return log lines as texts, which the logger then gets as arguments.
         return of not in (
             "np",
             "math",
             "session",
             "s",
-        )  # lines of a session are arguments of what logs them
+        )
 
     return of in ("log", "logger") and called.attr in (
         "debug",
@@ -524,20 +525,23 @@ def calls_of_logs() -> Iterator[tuple[str, ast.Call]]:
 
 
 def is_fixed(text: ast.expr) -> bool:
-    """Whether a format was written by us: no variable is a part of it."""
+    """Return whether a format is constant: no variable is a part of it."""
     return isinstance(text, ast.Constant) or (
         isinstance(text, ast.IfExp) and is_fixed(text.body) and is_fixed(text.orelse)
     )
 
 
 EXCEPTIONS = {
-    "servers/pioneer/connection.py",  # RobotLog, tested above
-    "protocols/pioneer/conversation.py",  # the session's lines too
-    # its own lines, which `Connection` logs as arguments
+    # RobotLog is tested above.
+    "servers/pioneer/connection.py",
+    # The log lines of a session pass through here as arguments too.
+    "protocols/pioneer/conversation.py",
+    # The session returns its own lines, which `Connection` logs as arguments.
     "protocols/pioneer/session.py",
     "control/error_barrier.py",
-    "servers/web/http.py",  # uvicorn's formats
-    # hands formats of its callers on, which are looked at themselves
+    # These are the formats of uvicorn.
+    "servers/web/http.py",
+    # This module passes on the formats of its callers, which are checked themselves.
     "servers/throttledlog.py",
 }
 

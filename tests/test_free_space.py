@@ -1,6 +1,4 @@
-"""Where robots may be put in a map: in which region, how near to walls, and how far
-around them.
-"""
+"""Free places of robots in a map: region, distance to walls, and extent."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ Draw = Callable[..., Places]
 def of_simulation(
     scene: Scene, *, clearance: float = 0.1, reachable: bool = True
 ) -> Places:
-    """Middles of all free cells, (n, 2)."""
+    """Return the centres of all free cells, (n, 2)."""
     space = free_space(
         scene,
         botyard.Simulation(scene).core.engine.grid,
@@ -61,7 +59,7 @@ both = pytest.mark.parametrize("draw", [drawn_by_simulation, drawn_by_worlds])
 
 
 def cells(*solid: tuple[int, int, int, int], size: int = 100) -> Scene:
-    """A walled square of cells of 0.1 m, with solid blocks: columns and rows."""
+    """A walled square of cells of 0.1 m with solid blocks: columns and rows."""
     found = np.zeros((size, size), np.bool_)
     found[[0, -1]] = found[:, [0, -1]] = True
     for x0, y0, x1, y1 in solid:
@@ -85,9 +83,7 @@ def within(
 def test_nobody_is_put_into_what_is_solid(
     draw: Draw, reachable: bool, start: botyard.Pose | None
 ) -> None:
-    """A block of cells in the middle, where the centre of the map is, and a home by
-    mistake.
-    """
+    """A solid block at the map's centre, and a home inside it."""
     scene = replace(cells((30, 30, 70, 70)), start=start)
     assert not within(draw(scene, reachable=reachable), 3.0, 3.0, 7.0, 7.0).any()
     points = (
@@ -114,9 +110,7 @@ def test_what_robots_drive_through_is_free() -> None:
 
 @both
 def test_without_a_home_it_is_the_largest_region(draw: Draw) -> None:
-    """Not that of the centre of the map, which is in a closed room here; with a home
-    there it is that room.
-    """
+    """The map's centre is in a closed room: only a home in it selects that room."""
     walls = botyard.MapBuilder().rectangle(0, 0, 20, 20).rectangle(8, 8, 4, 4)
     assert not within(draw(walls.scene()), 8, 8, 12, 12).any()
     assert within(draw(walls.home(10, 10).scene()), 8, 8, 12, 12).all()
@@ -131,7 +125,7 @@ def test_a_home_in_a_wall_or_without_room_counts_as_none() -> None:
 
 @pytest.mark.parametrize("x", [0.1, 0.15, 0.31, 0.349, 0.35, 0.38])
 def test_a_home_near_a_wall_is_on_its_side(x: float) -> None:
-    """A dock, say: the middle of the cell that it is in may be too near to the wall."""
+    """For example a dock: the centre of its cell may be too near to the wall."""
     walls = botyard.MapBuilder().rectangle(0, 0, 20, 20).line((4, 0), (4, 20)).scene()
     assert (
         of_simulation(replace(walls, start=botyard.Pose(4.0 - x, 7.03, 0.0)))[:, 0]
@@ -150,8 +144,10 @@ def test_a_home_near_a_wall_is_on_its_side(x: float) -> None:
 def test_doors_are_as_wide_as_they_are(
     door: float, is_open: bool, shift: float
 ) -> None:
-    """A robot of 0.6 m gets through a door, whatever clearance its places have, as soon
-    as a cell fits beside it; through none that is too narrow.
+    """A robot of 0.6 m passes a door if a cell fits next to it, whatever clearance its
+    places have.
+
+    It passes none that is too narrow.
     """
     y = 5.0 + shift
     walls = (
@@ -210,7 +206,7 @@ def test_places_are_around_the_walls_of_an_open_world(
 
 
 def test_a_closed_hall_has_no_places_around_it() -> None:
-    """Nor does it get some when there is no room in it."""
+    """Nor does it get any when it is full."""
     hall = botyard.MapBuilder().rectangle(0, 0, 6, 6).scene()
     for reachable in (True, False):
         assert within(

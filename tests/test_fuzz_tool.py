@@ -1,4 +1,4 @@
-"""`make fuzz` finds what is wrong, and says how to see it again."""
+"""`make fuzz` finds a fault and prints how to repeat it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def test_the_suite_itself_tries_the_same_in_every_run(
 def test_a_defect_that_the_suite_does_not_meet_is_found_and_can_be_seen_again(
     tmp_path: Path,
 ) -> None:
-    """An angle is wrapped wrongly in one range of many: exploring finds it, and the
-    printed command shows it again.
+    """An angle is wrapped wrongly in one range of many:
+
+    exploring finds it, and the printed command repeats it.
     """
     (tmp_path / "sitecustomize.py").write_text(
         "from botyard import units\nright = units.wrap_angle\n"
@@ -99,13 +100,13 @@ def load_tool() -> ModuleType:
         (
             "os.kill(os.getpid(), 15)",
             2,
-            "nothing was found; ended from outside before its time: fuzz_it.py (status -15)",
+            "nothing was found; ended from outside before the time was over: fuzz_it.py (status -15)",
         ),
         ("os.kill(os.getpid(), 9)", 2, "fuzz_it.py (status -9)"),
         ("sys.exit(72)", 2, "fuzz_it.py (status 72)"),
-        ("os.kill(os.getpid(), 11)", 1, "found, each with the way to try it again"),
+        ("os.kill(os.getpid(), 11)", 1, "found, each with the command that repeats it"),
         ("open('crash-1', 'w').close(); os.kill(os.getpid(), 9)", 1, "crash-1"),
-        ("sys.exit(77)", 1, "found, each with the way to try it again"),
+        ("sys.exit(77)", 1, "found, each with the command that repeats it"),
         ("pass", 0, "nothing was found\n"),
     ],
 )
@@ -122,7 +123,8 @@ def test_a_target_that_was_killed_has_found_nothing(
     target.write_text(f"import os, sys\n{does}\n")
     kept = tmp_path / "kept"
     (kept / "fuzz_it").mkdir(parents=True)
-    old = kept / "fuzz_it/crash-0"  # of an earlier run
+    # This failing input was found by an earlier run, so it must not count.
+    old = kept / "fuzz_it/crash-0"
     old.touch()
     os.utime(old, (0, 0))
     monkeypatch.setattr(tool, "KEPT", kept)

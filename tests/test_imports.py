@@ -1,9 +1,9 @@
-"""No module of botyard imports one that imports it, directly or over others: not even
-for annotations, or inside a function.
+"""No module of botyard imports, directly or indirectly, a module that imports it, even
+in annotations or functions.
 
-Who has to know two modules to understand one of them has to know both; and what a
-circle of annotations says is that two files are one idea. The layers between the parts
-are `make lint`'s.
+A reader of one module of such a circle has to know all of them, and a circle of
+annotations means that two files are one idea. `make lint` checks the layers between the
+rooms.
 """
 
 import ast
@@ -19,12 +19,11 @@ Graph = Mapping[str, set[str]]
 
 
 def imports(files: Mapping[str, str], packages: Iterable[str] = ()) -> Graph:
-    """Which modules each module imports, anywhere in it; `files` are their texts by
-    name.
+    """Return the modules that each module imports anywhere in it.
 
-    ``from package import name`` is an import of the module ``package.name`` if there is
-    one, else of the package. That a package is run before its modules is not counted:
-    Python does that, whoever wrote what.
+    `files` holds their texts by name. ``from package import name`` imports the module
+    ``package.name`` if it exists, otherwise the package. The package's own execution
+    before its modules does not count: Python does that for every import.
     """
     graph: dict[str, set[str]] = {}
     for module, text in files.items():
@@ -47,9 +46,7 @@ def imports(files: Mapping[str, str], packages: Iterable[str] = ()) -> Graph:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Groups of modules each of which reaches all others of the group (Tarjan's
-    strongly connected components), sorted.
-    """
+    """Return the strongly connected components of modules (Tarjan), sorted."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_: list[str] = []

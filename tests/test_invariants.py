@@ -1,8 +1,8 @@
-"""Rules that hold for a robot whoever commands it (docs/reference/invariants.md): each
-rule is tried with each source of commands.
+"""Rules that hold for a robot under every source of commands
+(docs/reference/invariants.md), each tried with each source.
 
-The rules stand in the engine. A source enables the motors and drives as its users
-would, before every step.
+The rules are in the engine. A source enables the motors and drives before every step,
+as its users would.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class World:
     Attributes
     ----------
     speed : float
-        What the source demands, m/s.
+        Demanded speed, m/s.
     enables : bool
         Whether it enables the motors before it drives.
     """
@@ -105,7 +105,7 @@ class World:
     def run(self, steps: int, drives: bool = True) -> None:
         for _ in range(steps):
             if drives:
-                # a door may refuse, with the reason
+                # An interface may refuse the command and give the reason.
                 with suppress(BotyardError):
                     self.act()
 
@@ -295,7 +295,8 @@ class World:
 
         def act() -> None:
             if self.enables:
-                self.ann.command.enable()  # AMBF has no message for it
+                # AMBF has no message that enables motors, so use the API.
+                self.ann.command.enable()
             linear = kinds.filled("geometry_msgs/Vector3", {"x": self.speed})
             twist = kinds.filled("geometry_msgs/Twist", {"linear": linear})
             robot._command(
@@ -323,8 +324,8 @@ SOURCES = (
 
 
 def by_each_source(test: Callable[[World], None]) -> Callable[..., None]:
-    """Try a rule with each source, in an event loop: some interfaces start tasks of
-    their own.
+    """Try a rule with each source in an event loop, because some interfaces start
+    tasks.
     """
 
     @pytest.mark.parametrize("source", SOURCES)
@@ -349,9 +350,7 @@ def by_each_source(test: Callable[[World], None]) -> Callable[..., None]:
 
 
 def stands(world: World, steps: int = 20) -> None:
-    """The robot comes to rest within a second, and stays there while its source drives
-    it.
-    """
+    """Check that the robot stops within a second and stays while its source drives it."""
     world.run(10)
     there = world.ann.truth
     world.run(steps)
@@ -385,9 +384,8 @@ def test_after_its_release_the_motors_stay_off_until_they_are_enabled(
     world.run(5, drives=False)
     world.ann.press_estop(False)
     if world.ann.name in world.sim.core.programs.by_robot:
-        world.ann.set_controller(
-            lambda robot: robot.command(v=SPEED)
-        )  # one that does not enable
+        # This controller drives without enabling the motors.
+        world.ann.set_controller(lambda robot: robot.command(v=SPEED))
 
     world.run(20, drives=False)
     assert (
@@ -491,7 +489,8 @@ def test_numbers_that_are_not_finite_never_enter(world: World) -> None:
     world.speed = SPEED
     world.run(20)
     if world.source == "controller":
-        return  # an exception ends a controller
+        # An exception has ended the controller.
+        return
     moves(world)
 
 
@@ -499,7 +498,8 @@ def test_numbers_that_are_not_finite_never_enter(world: World) -> None:
 def test_a_robot_that_is_carried_does_not_drive(world: World) -> None:
     carrier = world.sim.add_robot("p3dx", "bob", pose=(0.0, 2.0, 0.0))
     moves(world)
-    carrier.command.enable(False)  # a fleet has the carrier, too
+    # A command to the fleet also drives the carrier, so disable its motors.
+    carrier.command.enable(False)
     world.run(20)
     world.sim.attach("bob", "ann")
     held = world.ann.truth
@@ -532,8 +532,8 @@ def test_a_robot_in_a_hand_stands(world: World) -> None:
 
 
 def test_robots_of_a_traffic_run_stand_too() -> None:
-    """The driver of a path commands its robot in each step; released and enabled, the
-    robot finishes its path.
+    """The path driver commands its robot in each step; released and enabled, the robot
+    finishes its path.
     """
     run = RobotTraffic(generate("corridor", 2), find_supervisor("bankers"))
     for _ in range(20):
@@ -552,8 +552,9 @@ def test_robots_of_a_traffic_run_stand_too() -> None:
 
 
 def test_a_run_is_done_again_with_its_emergency_stop() -> None:
-    """The journal has the button, not what followed from it: the engine's rule gives
-    the same digests.
+    """The journal has the button, not its effects:
+
+    the engine's rule gives the same digests.
     """
     with watching() as runs:
         world = World("python")
@@ -677,7 +678,7 @@ def test_after_a_session_the_next_driver_may_enable_the_motors() -> None:
 
 
 def test_an_emergency_stop_does_not_wait_for_a_late_channel() -> None:
-    """The button cuts the power: the latency of commands is no matter."""
+    """The button cuts the power, so the latency of commands does not matter."""
     sim = Simulation(seed=1, step=0.1)
     robot = sim.add_robot(replace(MODEL, commands=CommandSpec(latency=1.0)), "ann")
     robot.command(v=SPEED)
@@ -700,7 +701,7 @@ def test_a_paused_world_shows_the_button_at_once() -> None:
 
 @pytest.mark.parametrize("kind", [Control.POSE, Control.TWIST])
 def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
-    """Poses and velocities of AMBF are driven; a force is a push from outside."""
+    """AMBF's poses and velocities count as drives; a force is an external push."""
     sim = Simulation(seed=1, step=0.1)
     robot = sim.add_robot(replace(MODEL, dynamics=DynamicsSpec(mass=9.0)), "ann")
 
@@ -731,14 +732,14 @@ def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
 
 
 class Interlocks(DeviceTable):
-    """A table of another package, which is broken."""
+    """A broken table of another package."""
 
     name = "interlock"
     columns = {"on": Column(np.int8)}  # noqa: RUF012
     optional = inhibits = True
 
     def inhibited(self) -> NDArray[np.int64]:
-        raise ValueError("no")
+        raise ValueError("raised by the device table")
 
 
 def test_a_broken_device_does_not_end_the_step() -> None:
@@ -751,7 +752,7 @@ def test_a_broken_device_does_not_end_the_step() -> None:
     assert robot.velocity.vx > 0.0 and isinstance(table.failure, ValueError)
 
 
-# -- interfaces show it within a step
+# -- interfaces show emergency stop and motors within a step
 
 
 def test_pioneer_shows_the_button_and_the_motors() -> None:
@@ -775,7 +776,7 @@ def test_ros_and_the_page_show_the_button_and_the_motors() -> None:
         motors.is_wanted = True
 
         def shown() -> tuple[bool, bool]:
-            """Motors, and emergency stop."""
+            """Return motors and emergency stop."""
             world.sim.step()
             graph.on_snapshot(0.0)
             view.schema()
@@ -807,7 +808,7 @@ def test_ros_and_the_page_show_the_button_and_the_motors() -> None:
 
 
 def test_ros_shows_the_button_in_a_paused_world() -> None:
-    """Latched topics that change are published at once: no step follows that would."""
+    """Changed latched topics are published at once, because no step follows."""
 
     async def main() -> None:
         world = World("ros2")

@@ -1,5 +1,7 @@
-"""The journal: what was done to a world, done again, gives the same run; what passes it
-by is noticed (TODO-031).
+"""The journal:
+
+repeating its entries gives the same run, and changes outside it are detected
+(TODO-031).
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ def test_fleets_are_told_as_arrays() -> None:
 
 
 def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
-    """Let something happen to a world, and to its clone from the journal alone."""
+    """Change a world, and repeat the change in its clone from the journal alone."""
     first, told = sim.clone(), list[Entry]()
     sim.core.journal.listen(told.append)
     act(sim)
@@ -156,8 +158,8 @@ def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
 
 
 def test_journals_with_restores_in_them() -> None:
-    """Time goes back in them, models come from elsewhere, and programs that come back
-    do not act twice.
+    """Time goes back, models come from elsewhere, and restored programs do not act
+    twice.
     """
     sim = world()
     other = world()
@@ -181,7 +183,7 @@ def test_journals_with_restores_in_them() -> None:
     told = again(sim, act)
     assert [e.tick for e in told if isinstance(e.change, Restore)] == [5, 4]
     with pytest.raises(
-        StateError, match="the next change belongs to tick 3, but 6 steps are done"
+        StateError, match="expected a change of tick 6 or later, found one of tick 3"
     ):
         list(resimulate(sim, told, 9))
 
@@ -194,8 +196,8 @@ def test_robots_that_clients_cannot_reach_are_told() -> None:
 
 
 def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
-    """Devices, robots that come, maps; in tasks that begin meanwhile; a client of a
-    robot and a page need not do anything for that.
+    """Devices, new robots and maps are attributed, also in tasks that start meanwhile;
+    clients and pages need do nothing.
     """
     sim, told = world(), list[Entry]()
     sim.core.journal.listen(told.append)
@@ -311,7 +313,7 @@ def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> N
     for sim in sims:
         sim.step(5)
     assert sims[0].digest() == sims[1].digest()
-    with pytest.raises(CommandError, match="expected 2 of each axis"):
+    with pytest.raises(CommandError, match="expected 2 numbers for each axis"):
         apply(
             SubmitEach(("ann", "bob"), (0.2,), (None, None), (None, None)),
             sims[0],

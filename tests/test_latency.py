@@ -1,5 +1,5 @@
-"""Late commands and readings, robots and sensors with rates, scaled commands, missing
-readings, unequal wheels: against plain robots, and as a part of the state.
+"""Late commands and readings, rates of robots and sensors, scaled commands, missing
+readings, unequal wheels: against plain robots, and as part of the state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcap_ros2.decoder import DecoderFactory
 import botyard
 from botyard.devices.laser import STREAM
 from botyard.engine import commands as cmd
-from botyard.engine.kernels.latency import is_cycle
+from botyard.engine.kernels.delayrings import is_cycle
 from botyard.engine.rng import draws
 from botyard.errors import ArgumentError, ModelError, StateError
 from botyard.model.library import parse_robot
@@ -64,8 +64,8 @@ def steps_of(latency: float, jitter: float, draw: float, dt: float) -> int:
 
 
 def is_cycle_exactly(tick: int, rate: Fraction, step: Fraction) -> bool:
-    """Whether a step is the first one at or after a multiple of the period 1 / rate;
-    both are exact.
+    """Return whether a step is the first one at or after a multiple of the period 1 /
+    rate, in exact arithmetic.
     """
     if not rate:
         return True
@@ -88,7 +88,8 @@ def test_cycles_are_multiples_of_the_period_and_never_drift(
     rate: Fraction, step_us: int, first: int
 ) -> None:
     step = Fraction(step_us, 10**6)
-    begin = int(first / (rate * step)) if rate else first  # about that cycle
+    # Look at the cycles around the chosen one.
+    begin = int(first / (rate * step)) if rate else first
     for tick in range(begin, begin + 100):
         assert is_cycle(tick, float(rate), step_us / 1e6) == is_cycle_exactly(
             tick, rate, step
@@ -133,12 +134,12 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
     seed: int,
     plan: list[cmd.Command | None],
 ) -> None:
-    """As if somebody had held it back, scaled it, and sent it to a plain robot of that
+    """As if a client had delayed it, scaled it, and sent it to a plain robot of that
     name.
     """
     jitter *= latency
-    # whether another command has ended by now decides whether a velocity says something
-    # new
+    # Whether another command has ended by now decides whether a velocity is a
+    # change.
     if jitter:
         plan = [one if isinstance(one, cmd.SetVelocity) else None for one in plan]
     late = world(
@@ -166,7 +167,7 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
                 )
 
             draw = float(draws(seed, uid, 2, tick, 1)[0])
-            # what says nothing new is not sent, so it holds up no other
+            # A command without a change is not sent, so it delays no other command.
             new = [getattr(command, "v", 1), getattr(command, "w", 1)]
             is_new = not isinstance(command, cmd.SetVelocity) or any(
                 value is not None and value != before
@@ -243,8 +244,8 @@ def scans(sim: Simulation, count: int) -> Iterator[botyard.LaserScan]:
 def test_a_reading_can_be_had_after_its_latency_with_its_stamp(
     latency: float, jitter: float, rate: Fraction, read_before: bool
 ) -> None:
-    """And until there is another one, if the sensor measures more seldom than in every
-    step.
+    """It stays available until the next one, if the sensor measures less often than in
+    every step.
     """
     late = world(
         model(
@@ -258,7 +259,8 @@ def test_a_reading_can_be_had_after_its_latency_with_its_stamp(
     plain = world(model(range_noise=0.02, missing=0.1))
     for sim in (late, plain):
         sim.robots["r0"].command(v=0.3, w=0.2)
-    if read_before:  # who reads when must not matter
+    # The time at which readings are read must not matter.
+    if read_before:
         late.robots["r0"].laser.read()
     measured = [plain.robots["r0"].laser.read(), *scans(plain, 30)]
     uid, dues = int(late.core.engine.state.uid[0]), {0: 0}
@@ -327,7 +329,7 @@ HELD = model(CommandSpec(rate=2.0), measurement_rate=1.5)
 
 @pytest.mark.parametrize("spec", [LATE, HELD])
 def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> None:
-    """In the middle of periods, too."""
+    """Also in the middle of periods."""
     sim = world(spec, model())
     driven(sim, range(10))
     assert sim.core.engine.channels.under_way()
@@ -338,7 +340,7 @@ def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> No
     driven(other, range(17))
     other.restore(state)
     assert driven(other, range(10, 25)) == expected
-    # before the first step, too, and after robots have come and gone
+    # The values also hold before the first step, and after robots were added and removed.
     early = world(spec)
     early.robots["r0"].command(v=0.3)
     copy = early.clone()
@@ -354,7 +356,7 @@ def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> No
 def test_a_state_brings_its_steps_and_rates_count_by_these(
     step: float, other_step: float
 ) -> None:
-    """12.5 Hz are less than steps of 20 ms and more than steps of 100 ms."""
+    """12.5 Hz is slower than steps of 20 ms and faster than steps of 100 ms."""
     spec = model(CommandSpec(rate=12.5), measurement_rate=12.5)
     sim, other = world(spec, step=step), world(spec, step=other_step)
     driven(sim, range(9))
@@ -373,8 +375,8 @@ def test_a_state_brings_its_steps_and_rates_count_by_these(
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_rays_that_are_set_in_between_are_measured_from_then_on(is_read: bool) -> None:
-    """Who reads when does not matter, and a state from before the next step goes on in
-    the same way.
+    """The times of reading do not matter, and a state from before the next step goes on
+    equally.
     """
     sim = world(HELD)
     driven(sim, range(9))
@@ -439,7 +441,7 @@ def test_parameters_that_are_set_in_between_are_in_state_and_journal() -> None:
     tail = [entry for entry in entries if entry.tick >= 20]
     assert list(resimulate(middle, tail, 30)) == [digest for digest, _ in expected[20:]]
     assert middle.robots["r0"].laser.read().ranges.tolist() == expected[-1][1]
-    # a state from before gives the models' parameters back
+    # an earlier state restores the models' parameters
     sim.restore(world(sim.robots["r0"].spec, sim.robots["r1"].spec).save_state())
     fresh = world(sim.robots["r0"].spec, sim.robots["r1"].spec)
     for one in (sim, fresh):
@@ -517,7 +519,7 @@ def test_a_state_with_wrong_times_is_refused() -> None:
         wrong = msgspec.structs.replace(
             head, late=[msgspec.structs.replace(head.late[0], **change)]
         )
-        with pytest.raises(StateError, match="late reading"):
+        with pytest.raises(StateError, match="late readings"):
             sim.restore(
                 join(msgspec.msgpack.encode(wrong), [np.frombuffer(data, np.uint8)])
             )
@@ -531,7 +533,7 @@ def test_a_state_with_wrong_times_is_refused() -> None:
         wrong = msgspec.structs.replace(
             head, under_way=[msgspec.structs.replace(sent, **change)]
         )
-        with pytest.raises(StateError, match="under way"):
+        with pytest.raises(StateError, match="delayed commands"):
             sim.restore(
                 join(msgspec.msgpack.encode(wrong), [np.frombuffer(data, np.uint8)])
             )
@@ -575,8 +577,9 @@ def test_a_plain_robot_has_no_channel_and_no_late_reading() -> None:
 
 @pytest.mark.parametrize("ratio", [0.97, 1.0, 1.04])
 def test_odometry_takes_unequal_wheels_for_equal(ratio: float) -> None:
-    """Umbmark's E_d, with the mean diameter as it should be: each wheel's true way by
-    its diameter is what its encoder counts.
+    """UMBmark's E_d with the right mean diameter:
+
+    each wheel's true distance divided by its diameter is its encoder count.
     """
     sim = world(model(ratio=ratio), odometry_error="none")
     exact = world(

@@ -1,5 +1,5 @@
-"""The lock file of the developers' environment holds what pyproject.toml asks for, on
-every system and every Python that it names.
+"""The lock file of the developers' environment satisfies pyproject.toml on every named
+system and Python.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SYSTEMS = {
 
 
 def plain(name: str) -> str:
-    """The one form of a package's name that all its spellings have (PEP 503)."""
+    """Return the normalised form of a package's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def wanted() -> list[Requirement]:
-    """All requirements of the package and its extras; those of extras that name other
-    extras are among these.
+    """Return all requirements of the package and its extras, including extras that they
+    name.
     """
     extras = [
         text for rows in PROJECT["optional-dependencies"].values() for text in rows
@@ -63,7 +63,7 @@ def wanted() -> list[Requirement]:
 
 
 def locked(text: str) -> list[tuple[str, str, Marker | None, int]]:
-    """Name, version, marker and number of hashes of each entry."""
+    """Return name, version, marker and number of hashes of each entry."""
     found = []
     for entry in re.split(
         r"\n(?=[a-z0-9])",
@@ -92,7 +92,7 @@ def environment(system: str, python: str) -> dict[str, str]:
 
 
 def problems(text: str, where: dict[str, str]) -> list[str]:
-    """What the lock file lacks for an environment."""
+    """Return the missing requirements of an environment."""
     pins = [
         (n, v)
         for n, v, marker, _ in locked(text)
@@ -130,7 +130,7 @@ def test_every_file_is_known_by_its_hash_and_no_registry_is_named() -> None:
 
 
 def extras(text: str) -> set[tuple[str, str]]:
-    """The extras that entries name, as pairs of a package and an extra."""
+    """Return the extras that entries name, as pairs of a package and an extra."""
     heads = re.findall(r"^([A-Za-z0-9._-]+)\[([^]]+)\]==", text, flags=re.MULTILINE)
     return {
         (plain(name), extra.strip()) for name, of in heads for extra in of.split(",")
@@ -138,8 +138,8 @@ def extras(text: str) -> set[tuple[str, str]]:
 
 
 def unnamed_extras(text: str) -> list[str]:
-    """Extras that installed packages of the lock file ask for of others of them, and
-    that it does not name.
+    """Return extras that installed packages require of others, and that the lock file
+    does not name.
     """
     names, named, found = {name for name, *_ in locked(text)}, extras(text), set()
     for one in metadata.distributions():

@@ -1,5 +1,6 @@
-"""`make mutants`: which errors are made, which tests are asked, and that what they
-notice is seen.
+"""`make mutants`:
+
+the injected errors, the selected tests, and the detection of their failures.
 """
 
 from __future__ import annotations
@@ -168,9 +169,11 @@ def test_the_interval_is_wilsons() -> None:
     from tools.mutants.__main__ import interval
 
     assert interval(0, 0) == (0.0, 1.0)
+    # The expected interval is from Brown, Cai and DasGupta (2001), for 8 of 10.
     assert interval(8, 10) == pytest.approx(
-        (0.49016, 0.94332), abs=1e-5
-    )  # Brown, Cai, DasGupta 2001, of 8 in 10
+        (0.49016, 0.94332),
+        abs=1e-5,
+    )
     low, high = interval(3000, 3000)
     assert high == 1.0
     assert low == pytest.approx(1.0 / (1.0 + 1.959964**2 / 3000))
@@ -212,11 +215,12 @@ def test_what_tests_notice_is_seen_and_no_file_changes(tmp_path: Path) -> None:
         "assert f(0)\ndef test_h(): assert f(1) == 2\n"
     )
     (tmp_path / "pyproject.toml").write_text("")
+    # Importing other plug-ins takes most of the time.
     env = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }  # others take most of the time
+    }
     done = subprocess.run(
         [sys.executable, "-c", TRIALS, str(tmp_path)],
         env=env,

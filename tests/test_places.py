@@ -1,4 +1,4 @@
-"""Places and names of many robots: the same as of robots added one by one."""
+"""Places and names of many robots equal places and names of robots added one by one."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_freed_number_is_used_again() -> None:
         sim.add_robot(spec, pose=(k * 1.0, 0.0, 0.0))
     sim.remove_robot("p3dx_003")
     assert sim.core.unique_names("p3dx", 2) == ["p3dx_003", "p3dx_007"]
-    # A name that is asked for, but not used, stays free.
+    # A requested name that is not used stays free.
     assert sim.core.unique_name("p3dx") == "p3dx_003"
     sim.add_robot(spec, pose=(0.0, 5.0, 0.0))
     assert list(sim.robots)[-1] == "p3dx_003"
@@ -164,7 +164,7 @@ def test_robots_added_one_by_one_do_not_search_the_places_of_earlier_ones(
     sim = botyard.Simulation()
     for _ in range(40):
         sim.add_robot("p3dx")
-    # The place of the robot before, and the next one.
+    # The place of the previous robot, and the next one.
     assert len(tried) <= 2 * 40
 
 

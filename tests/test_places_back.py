@@ -1,6 +1,4 @@
-"""Robots that go back to where they started: where that is, and what happens when
-others are there.
-"""
+"""Robots that return to their starts: the places, and robots in the way."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from botyard.sim.simulation import Simulation
 
 
 def overlapping(sim: Simulation) -> list[str]:
-    """Robots that touch something."""
+    """Return the robots that touch another body."""
     rows = [sim.core.engine.rows[name] for name in sim.robots]
     return [
         n
@@ -29,8 +27,8 @@ def overlapping(sim: Simulation) -> list[str]:
 
 
 def share_a_home(count: int, scene: Scene | None = None) -> Simulation:
-    """Robots that started at the same place, one after the other, each when the one
-    before had left.
+    """Robots that started at the same place in turn, each after the previous one had
+    left.
     """
     sim = Simulation(scene or Scene(), odometry_error="none")
     for k in range(count):
@@ -71,7 +69,7 @@ def test_one_robot_does_not_go_back_onto_another() -> None:
 
 
 def test_starts_are_kept_also_close_together_and_in_walls() -> None:
-    """No other body is there: a run that is repeated starts as it did."""
+    """No other body is there: a repeated run starts equally."""
     wall = np.array([[0.0, -5, 0, 5]])
     sim = Simulation(
         Scene(

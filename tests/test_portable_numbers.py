@@ -1,10 +1,10 @@
-"""What would differ from system to system is not used, but where a reason stands here:
-the C library's functions and BLAS.
+"""Operations that differ between systems need a reason here: functions of the C
+library, and BLAS.
 
 Allowed are `+ - * /`, `math.sqrt`, `math.remainder`, `math.fmod`, `math.degrees`,
-`math.radians`, `math.fsum`, and NumPy's `sum` and `cumsum` (which add up in one order
-on all processors). Not found here: `sum` of floats, which is another in Python 3.12
-than before; see `botyard.numerics.elementary.total`.
+`math.radians`, `math.fsum`, and NumPy's `sum` and `cumsum` (which add in one order on
+all processors). This test does not detect `sum` of floats, which differs between Python
+3.12 and earlier; see `botyard.numerics.elementary.total`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ MODULES = {"cmath", "scipy"}
 REASONS = {
     "studies/expand.py: scipy.stats": "Sobol points: whole numbers and exclusive "
     "or, divided by a power of two",
-    "engine/commands.py: np.dot": "a sum that is only tested for being finite",
+    "engine/velocities.py: np.dot": "a sum that is only tested for being finite",
+    "protocols/pioneer/commandbatch.py: @": "whole numbers: the bits of the axes",
     "formats/svg.py: @": "the product of two maps of a drawing, six Python "
     "floats (`svgtransforms.Matrix`)",
     "formats/svgpaths.py: @": "the same",
@@ -134,8 +135,9 @@ def _is_of_the_system(module: str, name: str) -> bool:
 
 
 def is_exact_power(node: ast.BinOp | ast.AugAssign) -> bool:
-    """Powers of constant whole numbers, and of two, are computed while compiling, or
-    with whole numbers.
+    """Return whether a power is exact:
+
+    constant integers, or squares, are computed at compile time or in integers.
     """
     if isinstance(node, ast.AugAssign):
         return False
@@ -151,7 +153,7 @@ def is_exact_power(node: ast.BinOp | ast.AugAssign) -> bool:
 
 
 def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Lines, and what is used there."""
+    """Return lines and the operations used there."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Attribute)
@@ -165,9 +167,8 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
             and node.func.attr in METHODS
         ):
             owner = node.func.value
-            if not (
-                isinstance(owner, ast.Name) and owner.id in ("view", "np")
-            ):  # `View.normal` is ours, `np.dot` was told of
+            # `View.normal` is botyard's own function, and `np.dot` is replaced.
+            if not (isinstance(owner, ast.Name) and owner.id in ("view", "np")):
                 yield node.lineno, f".{node.func.attr}()"
         elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(
             node.op, ast.MatMult
@@ -199,10 +200,11 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def test_functions_of_the_system_are_used_for_what_is_shown_only() -> None:
     found: dict[str, int] = {}
     for path in sorted(SOURCE.rglob("*.py")):
+        # Only people read the results of these packages, or pass them on as rounded numbers.
         if path.parent.name in (
             "pictures",
             "calibration",
-        ):  # what comes of them people read, and pass on as rounded numbers
+        ):
             continue
 
         for line, what in uses(ast.parse(path.read_text("utf-8"))):

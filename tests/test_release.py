@@ -1,4 +1,4 @@
-"""What `make release` checks, and the hooks before commits."""
+"""Checks of `make release`, and the hooks before commits."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ def test_what_is_not_committed_and_a_tag_that_there_is(checkout: Path) -> None:
     git(checkout, "tag", "v1.2.0")
     (checkout / "new.txt").write_text("x")
     assert release.problems_of(checkout, TODAY) == [
-        "git: commit or remove what is not committed: new.txt",
-        "git: there is a tag v1.2.0: count the version up in src/botyard/version.py",
+        "git: commit or remove the uncommitted changes: new.txt",
+        "git: the tag v1.2.0 exists already: increment the version in src/botyard/version.py",
     ]
 
 
 def test_this_repository_has_the_form_that_a_release_needs() -> None:
-    """All but the entries since the last release, which `make release` asks for."""
+    """Except for the entries since the last release, which `make release` requires."""
     assert release.version_problems(ROOT) == []
     version = release.version_of(ROOT)
     problems = release.changelog_problems(
@@ -148,7 +148,7 @@ def test_hooks_before_commits_are_the_fast_part_of_lint() -> None:
     lines = [
         line.strip().replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()
     ]
-    folders = r" (?:src tests bench examples tools hatch_build\.py|\.github/workflows/\*\.yml)$"
+    folders = r" (?:src tests bench examples ros tools hatch_build\.py|\.github/workflows/\*\.yml)$"
     assert {re.sub(folders, "", line) for line in lines} == hooks, (
         "the target lint-fast of Makefile and the hooks of "
         ".pre-commit-config.yaml run the same commands"

@@ -1,4 +1,4 @@
-"""Episodes of many worlds, done again alone: to the last bit, and as recordings."""
+"""Episodes of many worlds repeated alone: equal to the last bit, and as recordings."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def made(**options: Any) -> botyard.Worlds:
 
 
 def test_any_episode_is_repeated_to_the_last_bit() -> None:
-    """With other maps, starts and parameters, which are drawn at resets and written in
-    between; the present one, and the one before.
+    """The current and the previous episode, with other maps, starts and parameters,
+    drawn at resets and written in between.
     """
     worlds = made(threads=2)
     worlds.keep_episodes()
@@ -88,9 +88,7 @@ def test_any_episode_is_repeated_to_the_last_bit() -> None:
 
 
 def test_it_is_recorded(tmp_path: Path) -> None:
-    """`botyard replay` shows the file, and doing the recording again finds no
-    difference.
-    """
+    """`botyard replay` shows the file, and its re-simulation finds no difference."""
     worlds = made(seeds=5)
     worlds.keep_episodes()
     worlds.command[:, :, 0] = 0.4
@@ -124,7 +122,7 @@ def test_what_is_not_kept_is_said() -> None:
 
 
 def test_a_call_that_fails_is_no_part_of_an_episode() -> None:
-    """Neither a step nor a reset that says what is wrong; the others have done them."""
+    """Neither a step nor a reset that raises; other worlds have executed it."""
     worlds = made()
     worlds.keep_episodes()
     worlds.step(3)
@@ -172,7 +170,7 @@ def test_of_two_episodes_with_one_number_the_present_one_is_meant() -> None:
 
     worlds.state[2] = worlds.state[0]
     with pytest.raises(NotNowError, match=r"world 2: .*found episode 0"):
-        # its last step is not where it is
+        # The written state is not the result of the world's last step, so it cannot be repeated.
         worlds.repeat(2)
 
 
@@ -195,9 +193,7 @@ def test_maps_that_were_given_up_are_made_again_for_an_episode() -> None:
 
 
 def test_measuring_again_is_done_again() -> None:
-    """`step(0)`: of readings that come late it keeps what the sensors measure by the
-    parameters of now; commands wait.
-    """
+    """`step(0)` measures late readings with the current parameters; commands wait."""
     worlds = made(max_latency=0.4)
     worlds.keep_episodes()
     dice = np.random.default_rng(4)

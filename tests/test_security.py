@@ -1,6 +1,4 @@
-"""The page about security says what the code does: its tables of limits are compared
-with the constants.
-"""
+"""The tables of limits on the page about security equal the constants of the code."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ UNITS = {
 
 
 def rows(header: str) -> list[list[str]]:
-    """Cells of the table whose header begins so."""
+    """Return the cells of the table whose header starts with a text."""
     lines = PAGE.read_text("utf-8").partition(header)[2].splitlines()[2:]
     table = []
     for line in lines:
@@ -71,6 +69,11 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 
 OF_FORMATS = {
+    "control.placing.MAX_SEED",
+    "formats.importers.values.MAX_NUMBER",
+    "control.trips.MAX_GOAL_SPEED",
+    "formats.importers.shapes.MAX_SAGITTA",
+    "formats.importers.shapes.MAX_SIDE",
     "api.arguments.MAX_SEED",
     "app.assembly.MAX_NAMED",
     "processes.safefile.MAX_ATTEMPTS",

@@ -1,5 +1,7 @@
-"""The set-up of a checkout: metadata without a build, progress that grows, advice when
-a step fails, CI without variables of Python.
+"""Set-up of a checkout:
+
+metadata without a build, visible progress, advice when a step fails, CI without PYTHON*
+variables.
 """
 
 from __future__ import annotations
@@ -33,9 +35,7 @@ print({m for m in sys.modules if m.partition(".")[0] in ("numba", "botyard", "bu
 
 
 def test_metadata_need_no_build(tmp_path: Path) -> None:
-    """pip asks a backend for metadata; where it cannot answer, pip builds the wheel for
-    it.
-    """
+    """pip asks a backend for metadata; without an answer it builds the wheel for it."""
     done = subprocess.run(
         [sys.executable, "-c", METADATA, str(tmp_path)],
         cwd=ROOT,
@@ -92,7 +92,7 @@ def test_a_log_gets_a_line_at_most_every_two_seconds(
     [
         ("ERROR: No matching distribution found for numpy", "Check the network"),
         ("OSError: [Errno 28] No space left on device", "Free some disk space"),
-        ("ERROR: something else", "Mend what pip says above"),
+        ("ERROR: something else", "Solve the problem that pip reports above"),
     ],
 )
 def test_a_failure_says_what_to_do(
@@ -135,7 +135,7 @@ def test_an_absent_peer_is_a_failure_in_ci(tmp_path: Path) -> None:
     for name in ("sh", "expr", "nproc"):
         (programs / name).symlink_to(str(shutil.which(name)))
     user = programs / "id"
-    # not root, who would install them
+    # The user must not be root: root would install the peers.
     user.write_text("#!/bin/sh\necho 1000\n")
     user.chmod(user.stat().st_mode | stat.S_IXUSR)
     for name in (".core", ".all"):

@@ -1,4 +1,4 @@
-"""A user's program that is checked strictly finds types for all that it uses."""
+"""A user's program under strict type checking finds types for every name that it uses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NAMES = PROGRAM.with_name("every_name.py")
 
 
 def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
-    """It is right, and so is one that uses every name; with a wrong type or a name that
-    is misspelt it is not. One run of mypy.
+    """It is correct, as is a program with every name; with a wrong type or a misspelt
+    name it is not. One run of mypy.
     """
     pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"

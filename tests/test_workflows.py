@@ -1,5 +1,5 @@
-"""GitHub's workflows call targets that there are, on the Pythons that pyproject.toml
-names, with no more rights than they need.
+"""GitHub's workflows call existing targets on the Pythons of pyproject.toml, with
+minimal permissions.
 """
 
 from __future__ import annotations

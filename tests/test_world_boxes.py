@@ -1,5 +1,6 @@
-"""Boxes in `Worlds`, with and without mass: each world is what a simulation of its seed
-is, bit for bit, whatever the others do.
+"""Boxes in `Worlds`, with and without mass:
+
+each world equals a simulation of its seed, bit for bit.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
 from botyard.engine.masslayout import MassState
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import ArgumentError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
@@ -38,7 +39,7 @@ STARTS: list[Box] = [(1.3, 3.0, 0.1), (4.0, 1.2, 1.5), (5.5, 4.5, -1.6)]
 
 
 def boxes(poses: Any = POSES) -> tuple[BoxObject, ...]:
-    """A crate and a drum, which are pushed, and a block, which is not."""
+    """A crate and a drum that can be pushed, and a block that cannot."""
     crate, drum, block = (Pose(*pose) for pose in np.asarray(poses).tolist())
     return (
         BoxObject(name="crate", pose=crate, length=0.6, width=0.5, dynamics=WOOD),
@@ -234,7 +235,7 @@ def test_states_branch_and_go_on_as_simulations() -> None:
         np.array_equal(sim.poses, worlds.pose[1])
         and pose_of(sim, "crate") == worlds.box_pose[1, 0].tolist()
     )
-    # what a state says of contacts is checked before a kernel counts by it
+    # Contacts in a written state must be checked before a kernel uses them as indices.
     size = worlds._batch.state.of(0, "mass.size")
     for wrong in (-1, 10**6):
         size[0] = wrong
@@ -265,7 +266,7 @@ def test_an_episode_is_done_again_alone() -> None:
 
 def test_what_stops_a_robot_may_be_a_box() -> None:
     """Robot 0 presses the crate against a wall, robot 2 stands at the block; robot 1
-    pushes the drum, which stops it no more than air.
+    pushes the drum, which does not stop it.
     """
     worlds = Worlds(
         Scene(segments=np.array([[6.0, -5.0, 6.0, 9.0]])),
@@ -292,7 +293,7 @@ def test_what_stops_a_robot_may_be_a_box() -> None:
 
 
 def said_by(worlds: Worlds) -> str:
-    """The error of three steps."""
+    """Return the error of three steps."""
     try:
         worlds.step(3)
     except ArgumentError as error:
@@ -307,7 +308,7 @@ def test_a_world_without_room_for_its_contacts_says_so_and_stays_as_it_was(
     monkeypatch.setattr(workspaces, "CONTACTS", 0)
     monkeypatch.setattr(workspaces, "CONTACTS_PER_MASS", 1)
     worlds = Worlds(room(7.0), "p3dx", 2, seeds=1)
-    # in world 1 the crate gets between robot and wall
+    # In world 1 the crate gets between the robot and the wall.
     worlds.reset(
         poses=[[(4.0, 1.5, 0.0)], [(5.6, 5.0, 0.0)]],
         box_poses=[POSES, [(6.4, 5.0, 0.0), *POSES[1:]]],
@@ -318,7 +319,7 @@ def test_a_world_without_room_for_its_contacts_says_so_and_stays_as_it_was(
         before = worlds.state.copy()
         told = said_by(worlds)
         if told:
-            assert "world 1: its bodies with mass touch" in told
+            assert "world 1: its bodies with mass have more contacts" in told
             assert (
                 worlds.state[1].tobytes() == before[1].tobytes()
                 and worlds.state[0].tobytes() != before[0].tobytes()

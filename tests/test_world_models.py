@@ -1,5 +1,6 @@
-"""Robots of `Worlds` that have another model in each episode: every world is what a
-simulation of its models is, bit for bit.
+"""Robots of `Worlds` with another model in each episode:
+
+every world equals a simulation of its models, bit for bit.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import ArgumentError
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.mapbuilder import MapBuilder
@@ -211,7 +212,7 @@ def test_another_model_has_its_own_parameters_and_the_same_keeps_those_that_were
 
 
 def test_free_places_have_room_for_the_models() -> None:
-    """In a hall of 0.6 m there is room for an amigo and not for a seekur."""
+    """A hall of 0.6 m has room for an amigo and not for a seekur."""
     scene = (
         MapBuilder("gap")
         .rectangle(0.0, 0.0, 6.0, 4.0)
@@ -220,9 +221,12 @@ def test_free_places_have_room_for_the_models() -> None:
     )
     solid = np.ones((10, 64), np.bool_)
     solid[2:8, 2:62] = False
+    # Cells around the array are unknown, so robots cannot start there.
     narrow = botyard.Scene.from_array(
-        solid, 0.1, name="hall"
-    )  # what lies around it is not known
+        solid,
+        0.1,
+        name="hall",
+    )
     worlds = Worlds([scene, narrow], [["amigo", "seekur"]], 40, seeds=3)
     worlds.reset(map_id=0, model_id=[[k % 2] for k in range(40)], poses="free")
     radius = [worlds._robot_sets[k].bodies.radius[0] for k in range(2)]
@@ -314,7 +318,7 @@ def test_bodies_with_mass_are_pushed_by_whichever_model_comes() -> None:
                     ),
                 ]
             ],
-            "for a robot, found both",
+            "or that all have none, found both",
         ),
     ],
 )
@@ -341,7 +345,8 @@ def test_numbers_of_models_are_checked() -> None:
     assert worlds.state.tobytes() == before.tobytes()
     worlds._robot_set_ids[1] = 99
     with pytest.raises(
-        ArgumentError, match="world 1: there are no models of number 99 among 0 … "
+        ArgumentError,
+        match=r"world 1: expected models with a number from 0 to .* in its state, found 99",
     ):
         worlds.step()
 

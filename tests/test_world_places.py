@@ -1,6 +1,4 @@
-"""Maps of episodes and places in them: what is drawn, from what, and what it takes in
-memory.
-"""
+"""Maps of episodes and places in them: draws and memory."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ from tests.test_worlds import ROOMS, room
 def test_blocks_have_the_cells_that_they_were_made_of(
     runs: list[tuple[int, int]], begins_free: bool
 ) -> None:
-    """Each free cell is found by its number, also where more are taken or free in a row
-    than a byte holds.
+    """Each free cell is found by its number, also with runs longer than a byte can
+    hold.
     """
     cells: list[int] = []
     at = -runs[0][0] if begins_free else 0
@@ -119,8 +117,10 @@ def test_maps_share_classes_of_ordinary_walls_alone() -> None:
 
 
 def test_a_map_takes_little_memory_beside_its_grid() -> None:
-    """A room of 40 m: places take less than a byte for each twenty cells, and nothing
-    but cells and walls is kept of a grid.
+    """A room of 40 m:
+
+    places take less than a byte for twenty cells, and only cells and walls of a grid
+    are kept.
     """
     walls = np.random.default_rng(3).uniform(2.0, 38.0, (100, 2))
     scene = Scene(
@@ -166,7 +166,7 @@ def test_worlds_that_are_reset_one_by_one_begin_as_all_at_once(
 
 
 def test_a_world_that_is_written_back_and_forth_stays_in_maps_that_are_there() -> None:
-    """A map may be forgotten while a written state says that nobody is in it."""
+    """A map may be dropped while a written state says that no world uses it."""
     worlds = Worlds(
         lambda number: room(7.0 + 0.1 * number),
         "p3dx",

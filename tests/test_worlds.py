@@ -1,5 +1,6 @@
-"""`Worlds`: each world is what a simulation of its seed is, bit for bit, whatever the
-others do.
+"""`Worlds`:
+
+each world equals a simulation of its seed, bit for bit, independent of the others.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from hypothesis import strategies as st
 import botyard
 from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.engine import rng
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import ArgumentError, NotNowError
 from botyard.model.devices import DeviceSpec
 from botyard.model.scene import Scene
@@ -50,7 +51,7 @@ ROBOTS = ["p3dx", "seekur", "amigo"]
 
 
 def episode_seed(seed: int, episode: int) -> int:
-    """Plain twin of `rng.episode_seeds`, by Python's whole numbers."""
+    """Plain twin of `rng.episode_seeds` with Python's integers."""
     if episode == 0:
         return seed & WORD
     key = rng._mix((seed + rng._GOLDEN) & WORD)
@@ -58,7 +59,7 @@ def episode_seed(seed: int, episode: int) -> int:
 
 
 class Twin:
-    """The simulation that world is compared with."""
+    """The simulation that a world is compared with."""
 
     def __init__(
         self, scene: Scene, seed: int, poses: np.ndarray | None, **options
@@ -95,7 +96,7 @@ class Twin:
 
 
 def commands(rng_: np.random.Generator, n: int) -> np.ndarray:
-    """Fast ones, so that robots meet walls and each other."""
+    """Return fast commands, so that robots meet walls and each other."""
     found = rng_.uniform(-1.0, 1.0, (n, len(ROBOTS), 3))
     found[..., 0] = rng_.uniform(-0.4, 1.2, (n, len(ROBOTS)))
     return found
@@ -179,7 +180,8 @@ def test_each_world_is_a_simulation(
 
 def test_contacts_say_what_has_stopped_a_robot() -> None:
     worlds = Worlds(room(12.0), ["p3dx", "p3dx", "p3dx"], 2, sensor_noise=False)
-    # the first drives to the second, which stands; the third to a wall, in world 1 only
+    # The first robot drives to the second, which stands still. The third drives to a
+    # wall, in world 1 only.
     poses = [(3.0, 3.0, 0.0), (4.5, 3.0, 0.0), (10.5, 1.0, 0.0)]
     worlds.reset(poses=poses)
     worlds.command[:, 0, 0] = 0.5
@@ -196,7 +198,7 @@ def test_contacts_say_what_has_stopped_a_robot() -> None:
 
 
 def test_a_robot_that_overlaps_a_wall_meets_what_it_drives_to() -> None:
-    """It may move away from the wall; what stops it then is the robot ahead."""
+    """It may move away from the wall; then the robot ahead stops it."""
     worlds = Worlds(room(12.0), ["p3dx", "p3dx"], 1)
     worlds.reset(poses=[(0.05, 3.0, 0.0), (0.75, 3.0, 0.0)])
     worlds.command[0, 0, 0] = 0.5
@@ -231,8 +233,8 @@ def test_a_state_branches_and_goes_on_as_a_simulation() -> None:
 
 
 def test_parameters_are_those_of_models() -> None:
-    """What is written into one world is what a model with these numbers does, there and
-    nowhere else, also after a reset.
+    """Parameters written into one world act like a model with these numbers, only in
+    that world, also after a reset.
     """
     model = botyard.load_robot("p3dx")
     slow = replace(
@@ -359,8 +361,8 @@ def test_masks_and_poses_are_checked() -> None:
 
 
 def test_maps_follow_seed_and_episode_alone() -> None:
-    """Whatever n, threads and neighbours: the maps of a world are those of its seed,
-    and a function gives new ones in time.
+    """For any n, threads and neighbours, the maps of a world depend on its seed, and a
+    function supplies new ones in time.
     """
     made: list[int] = []
 
@@ -415,8 +417,8 @@ def test_a_state_of_a_map_that_is_not_kept_any_more_gets_it_again() -> None:
 
 
 def test_places_are_free_apart_and_reachable() -> None:
-    # two halves without a door; robots begin in the left one, where a wall in the
-    # middle leaves a way
+    # The map has two halves without a door. Robots start in the left half, where a wall in the
+    # middle leaves a gap.
     scene = replace(
         room(12.0, (6, 0, 6, 6), (3, 2, 3, 4)), start=botyard.Pose(1.5, 3.0, 0.0)
     )
@@ -455,7 +457,8 @@ def test_places_are_free_apart_and_reachable() -> None:
 
 def test_places_are_drawn_by_seed_and_episode_alone() -> None:
     many, one = Worlds(ROOMS, "p3dx", 5, seeds=10), Worlds(ROOMS, "p3dx", 1, seeds=12)
-    many.reset([0, 3], poses="free")  # of others
+    # Resets of other worlds must not affect the draws of world 2.
+    many.reset([0, 3], poses="free")
     for _ in range(3):
         for worlds in (many, one):
             worlds.reset(
@@ -470,7 +473,7 @@ def test_places_are_drawn_by_seed_and_episode_alone() -> None:
             == one.sample_free().tolist()
             != goals[1].tolist()
         )
-        # does not count in the next episode
+        # Further draws of this episode must not affect the next episode.
         many.sample_free([2])
 
 
@@ -526,7 +529,7 @@ def test_worlds_need_little_memory_and_share_grids() -> None:
 
 
 def test_starts_by_a_function_of_the_seeds_of_episodes() -> None:
-    """It gets the seeds that the new episodes have, and of chosen worlds alone."""
+    """It gets the seeds of the new episodes, and only of the chosen worlds."""
     worlds = botyard.Worlds(botyard.Scene(), "p3dx", 3, seeds=[5, 6, 7])
     asked: list[Any] = []
 
@@ -603,7 +606,7 @@ def test_a_reset_that_fails_has_begun_nothing() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_resets_at_given_poses_do_what_other_resets_do(threads: int) -> None:
-    """They take a shorter way; a list in place of an array takes the usual one."""
+    """Arrays use a faster path; a list instead of an array uses the usual one."""
     starts = np.random.default_rng(1).uniform(
         (1.0, 1.0, -4.0), (6.0, 5.0, 4.0), (3, 2, 3)
     )
@@ -644,7 +647,7 @@ def test_resets_at_given_poses_do_what_other_resets_do(threads: int) -> None:
 def test_a_state_with_another_map_than_the_only_one_stops_its_world() -> None:
     worlds = Worlds(ROOMS[0], "p3dx", 3)
     worlds._batch.state.all("counts")[1, 2] = 7
-    with pytest.raises(ArgumentError, match="world 1: its state has another map"):
+    with pytest.raises(ArgumentError, match="world 1: its state refers to another map"):
         worlds.step()
     assert worlds.tick.tolist() == [1, 0, 1]
     worlds.reset([1])
@@ -677,8 +680,8 @@ def test_worlds_that_are_closed_say_so() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    """Its parent's threads are not there, so that work that they were given would never
-    be done.
+    """The parent's threads do not exist there, so work given to them would never be
+    done.
     """
     worlds = Worlds(
         lambda number: room(7.0 + number), "p3dx", 4, seeds=1, threads=2, map_pool=2
@@ -755,8 +758,9 @@ def test_what_is_no_array_is_named(wrong, words: str) -> None:
 
 
 def test_calls_of_several_threads_take_turns() -> None:
-    """One gives up maps that another one's steps read: between steps, not in the middle
-    of them.
+    """One call drops maps that another one's steps read:
+
+    between steps, not during them.
     """
     worlds = Worlds(lambda k: ROOMS[k % 3], "p3dx", 4, map_pool=1, threads=2)
     wrong: list[BaseException] = []
@@ -864,7 +868,8 @@ def test_what_is_written_wrongly_is_named(
     array = worlds.command if name == "command" else worlds.param(name)
     array[1, *at] = value
     with pytest.raises(
-        ArgumentError, match=rf"^world 1: .*\({re.escape(told)}\); it has not moved$"
+        ArgumentError,
+        match=rf"^world 1: .*\({re.escape(told)}\); the world has not moved$",
     ):
         worlds.step()
 
@@ -874,6 +879,6 @@ def test_a_rate_that_needs_room_is_named() -> None:
     worlds.param("command_rate")[1] = 4.0
     with pytest.raises(
         ArgumentError,
-        match=r"set max_latency, .* \(command_rate of p3dx: expected 10 … 1e\+06, found 4\)",
+        match=r"set max_latency to 0 or more .*\(command_rate of p3dx: expected 10 … 1e\+06, found 4\)",
     ):
         worlds.step()

@@ -1,5 +1,5 @@
-"""`Worlds` with commands and readings that come late or seldom, missing readings and
-unequal wheels: each world is what a simulation is.
+"""`Worlds` with late or infrequent commands and readings, missing readings and unequal
+wheels: each world equals a simulation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import ArgumentError
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
@@ -44,7 +44,7 @@ P3DX, AMIGO = botyard.load_robot("p3dx"), botyard.load_robot("amigo")
 def specs(
     commands: botyard.CommandSpec, ratio: float, **sensor: float
 ) -> list[botyard.RobotSpec]:
-    """A robot with a laser, one with a ring, which come late, and a plain one."""
+    """A robot with a late laser, one with a late sonar ring, and a plain one."""
     sensors: Any = sensor
     laser = replace(P3DX.lasers[0], samples=13, range_noise=0.02, **sensors)
     assert AMIGO.sonar is not None
@@ -160,7 +160,8 @@ def test_each_world_is_a_simulation(
                 scene, models, int(worlds.seeds[number % n]), step
             )
             twins[number % n].settle()
-        else:  # what is under way goes along
+        # The exported world includes values that are still delayed.
+        else:
             twins[number % n] = worlds.world(number % n)
 
         for i, twin in enumerate(twins):
@@ -172,7 +173,7 @@ def test_each_world_is_a_simulation(
 def randomised(
     worlds: Worlds, random: np.random.Generator, some: Any = slice(None)
 ) -> None:
-    """Draw all that makes robots err anew in some worlds."""
+    """Draw all error parameters of robots anew in some worlds."""
     for name, low, high in (
         ("command_latency", 0.0, 0.4),
         ("command_scale", 0.8, 1.2),
@@ -266,7 +267,8 @@ def test_no_latency_beyond_the_room_and_no_nonsense() -> None:
 
         worlds.param(name)[:] = 0.0
 
-    plain.param("command_rate")[:] = 10.0  # that of steps
+    # The rate equals the rate of steps.
+    plain.param("command_rate")[:] = 10.0
     plain.step()
     for name in ("command_rate", "range_rate"):
         plain.param(name)[1] = 9.0
@@ -353,8 +355,8 @@ def test_states_branch_with_what_is_under_way() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 4.0])
 def test_a_world_goes_on_with_what_it_is_commanded(rate: float) -> None:
-    """Also with what was written since its last step; behind what is under way, and
-    what waits for a robot's cycle.
+    """Includes commands written since its last step, after those in flight and those
+    that wait for a robot's cycle.
     """
     random, models = (
         np.random.default_rng(8),

@@ -1,4 +1,4 @@
-"""`Worlds` whose arrays others have written, headings beyond ±π, and calls of many
+"""`Worlds` with arrays that callers have written, headings beyond ±π, and calls of many
 steps.
 """
 
@@ -36,8 +36,9 @@ CRATE = BoxObject(
 
 
 def make(kind: str, n: int = 4, **options: Any) -> Worlds:
-    """Worlds of a kind: with several maps, several models, bodies with mass, or late
-    commands and readings.
+    """Return worlds of a kind:
+
+    with several maps, several models, bodies with mass, or late commands and readings.
     """
     robots: Any = [["p3dx", "amigo"], "p3dx"] if kind == "models" else ["p3dx", "p3dx"]
     more: dict[str, Any] = {
@@ -127,7 +128,7 @@ def test_a_robot_has_the_same_heading_wherever_it_is_said(
     assert alone.pose[0].tobytes() == want[:1].tobytes()
 
 
-# -- states that were written
+# -- written states
 
 
 @pytest.mark.parametrize("kind", ["maps", "models"])
@@ -142,7 +143,7 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
         at[1] = number
         with pytest.raises(
             ArgumentError,
-            match=rf"world 1: there .* {number} among 0 … 1.*; it has not moved",
+            match=rf"world 1: expected .* from 0 to 1 in its state, found {number}; the world has not moved",
         ):
             worlds.step(3)
 
@@ -155,7 +156,7 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
             lambda: worlds.near_walls(reach=1.0),
             lambda: worlds.step(mask=[1]),
         ):
-            with pytest.raises(ArgumentError, match="world 1: there "):
+            with pytest.raises(ArgumentError, match="world 1: expected "):
                 call()
 
         worlds.sample_free([0])
@@ -171,7 +172,7 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
 
 @cache
 def once(kind: str) -> tuple[Worlds, Any]:
-    """Worlds that were driven, made once, and their state."""
+    """Return worlds that were driven, created once, and their state."""
     worlds = make(kind, 2)
     drive(worlds)
     worlds.step(3)
@@ -216,7 +217,7 @@ def test_a_simulation_of_a_pose_that_is_none_is_refused() -> None:
     worlds._batch.state.of(2, "pose")[1, 0] = math.nan
     with pytest.raises(
         ArgumentError,
-        match="world 2: its state does not belong to these worlds: state: pose: expected",
+        match="world 2: expected a state of these worlds, found another one: state: pose: expected",
     ):
         worlds.world(2)
 
@@ -274,9 +275,8 @@ def test_what_is_met_in_an_earlier_part_of_a_call_is_known(
 ) -> None:
     whole, parts = make("plain", 2), make("plain", 2)
     for worlds in (whole, parts):
-        worlds.reset(
-            poses=[(8.68, 3.0, 0.0), (2.0, 3.0, 0.0)]
-        )  # the first one turns away from the wall that it meets
+        # The first robot stands close to a wall and turns away from it.
+        worlds.reset(poses=[(8.68, 3.0, 0.0), (2.0, 3.0, 0.0)])
         worlds.command[:, 0] = 0.5, 0.0, 1.0
 
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 10**6)
@@ -356,7 +356,7 @@ def test_what_is_said_of_places_seeds_masks_and_maps() -> None:
     )
     with pytest.raises(ArgumentError, match=r"seeds\[1\]: expected a whole number"):
         worlds.reset(seeds=[1, 1.5])
-    with pytest.raises(ArgumentError, match="mask: expected 2 of True or False"):
+    with pytest.raises(ArgumentError, match="mask: expected 2 flags"):
         worlds.reset(np.array([1, 0], np.uint8))
     with pytest.raises(
         ArgumentError, match="map_id: expected 0 … 1, the numbers of maps, found 2"

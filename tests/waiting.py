@@ -1,5 +1,6 @@
-"""Waiting for what must come to hold: long enough for a machine that is busy with other
-things, for it costs only tests that fail.
+"""Wait for conditions, long enough for a busy machine:
+
+the time is used only by failing tests.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ def wait(
     pause: float = 0.02,
     what: object = "",
 ) -> T:
-    """Wait until something holds; its value. `what` is called, or shown, when it does
-    not come to hold.
+    """Wait until a condition holds; return its value.
+
+    `what` is called or shown if it never holds.
     """
     end = time.monotonic() + seconds
     while not (value := holds()):
@@ -36,9 +38,7 @@ def wait(
 
 
 class Stalls:
-    """How long the machine itself stands still meanwhile: what a thread that only
-    sleeps is late by.
-    """
+    """Measures how long the machine stands still, by the lateness of a sleeping thread."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -54,7 +54,7 @@ class Stalls:
             last = now
 
     def end(self) -> float:
-        """Seconds in all; only what is beyond 20 ms counts."""
+        """Return the total stall time, s; only times above 20 ms count."""
         self._ended.set()
         self._thread.join()
         return self._late

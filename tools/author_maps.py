@@ -1,5 +1,5 @@
-"""Writes the maps that come with botyard. They are drawn here, by hand and from nothing
-else; run it after a change:
+"""Writes the maps that come with botyard. They are drawn in this file, by hand. After a change,
+run:
 
 python tools/author_maps.py
 """
@@ -16,8 +16,10 @@ from botyard.formats.armapwriter import write
 OUT = Path(__file__).resolve().parent.parent / "src" / "botyard" / "maps"
 Line = tuple[float, float, float, float]
 
-WALL = 120  # thickness of inner walls, mm
-DOOR = 1000  # width of doors, mm
+# Thickness of inner walls, mm.
+WALL = 120
+# Width of doors, mm.
+DOOR = 1000
 
 
 def rectangle(x1: float, y1: float, x2: float, y2: float) -> list[Line]:
@@ -25,7 +27,7 @@ def rectangle(x1: float, y1: float, x2: float, y2: float) -> list[Line]:
 
 
 def wall_h(y: float, x1: float, x2: float, doors: list[float] = ()) -> list[Line]:
-    """A wall along x with openings whose left ends are `doors`: both faces and the door
+    """Return a wall along x with openings whose left ends are `doors`: both faces and the door
     jambs.
     """
     lines: list[Line] = []
@@ -36,7 +38,7 @@ def wall_h(y: float, x1: float, x2: float, doors: list[float] = ()) -> list[Line
 
 
 def wall_v(x: float, y1: float, y2: float, doors: list[float] = ()) -> list[Line]:
-    """A wall along y, see `wall_h`."""
+    """Return a wall along y, as `wall_h` does along x."""
     return [(a, b, c, d) for b, a, d, c in wall_h(x, y1, y2, doors)]
 
 
@@ -47,7 +49,7 @@ def circle(x: float, y: float, r: float, n: int = 16) -> list[Line]:
 
 
 def desk(x: float, y: float, *, turned: bool = False) -> list[Line]:
-    """A desk of 1.6 m × 0.8 m and its chair."""
+    """Return a desk of 1.6 m × 0.8 m and its chair."""
     if turned:
         return [*rectangle(x, y, x + 800, y + 1600), *circle(x + 1200, y + 800, 280, 8)]
     return [*rectangle(x, y, x + 1600, y + 800), *circle(x + 800, y + 1200, 280, 8)]
@@ -56,7 +58,9 @@ def desk(x: float, y: float, *, turned: bool = False) -> list[Line]:
 def stack(
     x: float, y: float, columns: int, rows: int, step: int = 20
 ) -> list[tuple[int, int]]:
-    """Scan points on a 20 mm lattice that fill a block: something scanned, not drawn."""
+    """Return scan points on a 20 mm lattice that fill a block: an object that was scanned, not
+    drawn.
+    """
     return [
         (int(x) + i * step, int(y) + j * step)
         for i in range(columns)
@@ -65,24 +69,25 @@ def stack(
 
 
 def office() -> ArMap:
-    """About 40 m × 25 m: a corridor from end to end, offices above it, laboratory,
-    lobby and meeting room below.
+    """Return an office of about 40 m × 25 m: a corridor from end to end, offices above it,
+    laboratory, lobby and meeting room below.
     """
     lines: list[Line] = rectangle(0, 0, 40000, 25000)
-    # the corridor, 2.4 m wide, between y = 13 m and y = 15.4 m
+    # The corridor is 2.4 m wide, between y = 13 m and y = 15.4 m.
     lines += wall_h(13000, 120, 39880, [3000, 10400, 14000, 22400, 31000, 36500])
     lines += wall_h(15400, 120, 39880, [2200, 8200, 14200, 20200, 26200, 33500])
-    # six offices above it
+    # Six offices are above the corridor.
     for x in (6000, 12000, 18000, 24000, 30000):
         lines += wall_v(x, 15520, 24880, [21000] if x in (12000, 24000) else [])
     for i, x in enumerate((600, 6700, 12700, 18700, 24700)):
         lines += desk(x + 2600, 22200) if i % 2 else desk(x, 19000, turned=True)
-        lines += rectangle(x + 300, 24300, x + 2300, 24800)  # shelves
+        # Shelves stand at the back wall of the office.
+        lines += rectangle(x + 300, 24300, x + 2300, 24800)
 
     lines += (
         desk(31500, 17500, turned=True) + desk(35000, 22200) + circle(37500, 18500, 600)
     )
-    # below: lobby, laboratory, meeting room, store
+    # Lobby, laboratory, meeting room and store are below the corridor.
     lines += wall_v(9000, 120, 13000, [9000])
     lines += wall_v(21000, 120, 13000, [3000, 10500])
     lines += wall_v(30000, 120, 13000, [1500])
@@ -93,15 +98,16 @@ def office() -> ArMap:
     )
     for x in (10200, 14600, 18300):
         lines += rectangle(x, 4000, x + 1800, 5000) + rectangle(x, 8200, x + 1800, 9200)
-    lines += rectangle(9300, 300, 20700, 900)  # the laboratory's bench
-    lines += rectangle(23200, 4800, 27800, 6400)  # the meeting table
+    # The bench of the laboratory.
+    lines += rectangle(9300, 300, 20700, 900)
+    # The table of the meeting room.
+    lines += rectangle(23200, 4800, 27800, 6400)
     for x in (23700, 25300, 26900):
         lines += circle(x, 4200, 280, 8) + circle(x, 7000, 280, 8)
     lines += rectangle(31000, 500, 39300, 1100) + rectangle(31000, 4000, 36500, 4600)
-    points = stack(38200, 8000, 40, 60) + stack(
-        33000, 8800, 50, 12
-    )  # pallets in the store, as a scanner saw them
-    # pillars of the corridor
+    # Pallets in the store are points, as a scanner saw them.
+    points = stack(38200, 8000, 40, 60) + stack(33000, 8800, 50, 12)
+    # Pillars narrow the corridor.
     for x in (12300, 24600, 34800):
         lines += rectangle(x, 15180, x + 220, 15400)
     cairns = [
@@ -194,7 +200,9 @@ def office() -> ArMap:
 
 
 def warehouse() -> ArMap:
-    """60 m × 40 m: rows of racks with cross aisles, a packing area, and loading docks."""
+    """Return a warehouse of 60 m × 40 m: rows of racks with cross aisles, a packing area, and
+    loading docks.
+    """
     lines: list[Line] = rectangle(0, 0, 60000, 40000)
     for row in range(9):
         x = 8000 + row * 4600
@@ -202,16 +210,20 @@ def warehouse() -> ArMap:
             lines += rectangle(x, y1, x + 2200, y2)
             lines += [(x + 1100, y1, x + 1100, y2)]
 
-    for i in range(5):  # packing tables
+    # Packing tables.
+    for i in range(5):
         lines += rectangle(6000 + i * 5000, 4200, 8400 + i * 5000, 5200)
-    for x in (16200, 30200, 44200):  # columns of the hall
+    # Columns of the hall.
+    for x in (16200, 30200, 44200):
         for y in (7600, 18800, 30400):
             lines += rectangle(x, y, x + 400, y + 400)
 
-    lines += wall_v(52500, 120, 12000, [5000])  # the office of the shift leader
+    # The office of the shift leader.
+    lines += wall_v(52500, 120, 12000, [5000])
     lines += wall_h(12000, 52500, 59880, [55000])
     lines += rectangle(54000, 8000, 55600, 8800)
-    for i in range(4):  # loading docks in the west wall
+    # Loading docks in the west wall.
+    for i in range(4):
         y = 12000 + i * 6000
         lines += [(0, y, 1200, y), (0, y + 3200, 1200, y + 3200)]
 

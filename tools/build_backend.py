@@ -27,7 +27,7 @@ Settings = dict[str, Any] | None
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: Settings = None
 ) -> str:
-    """Write the metadata into a folder of its own; the name of that folder."""
+    """Write the metadata into a folder of its own, and return the folder's name."""
     from hatchling.builders.wheel import WheelBuilder
 
     builder = WheelBuilder(os.getcwd())
@@ -42,7 +42,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Hatchling's own requirement of an editable installation."""
+    """Return the requirements of Hatchling itself for an editable installation."""
     from hatchling.builders.constants import EDITABLES_REQUIREMENT
 
     return [EDITABLES_REQUIREMENT]

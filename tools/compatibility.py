@@ -16,9 +16,11 @@ INTRODUCTION = """\
 <!-- made by tools/compatibility.py from compatibility.toml: change that file, then run "make compatibility" -->
 # Where botyard differs from AMRISim, on purpose
 
-botyard was compared with recordings of the original program. Everything that is not in this table is meant to be the same: framing, field
-order, counts and indices exactly; sonar and laser ranges without noise within 40 mm (at most 3 % of the rays beyond); velocities per
-step within 15 mm/s and 1.5째/s; the ends of MOVE and HEAD within 15 mm and 1.5째. A test that relies on a difference names its key.
+botyard was compared with recordings of AMRISim. The two programs agree in all points that this
+table does not list. Framing, order of fields, counts and indices are equal. Sonar and laser
+ranges without noise differ by at most 40 mm (for at most 3 % of the rays by more), velocities in
+a step by at most 15 mm/s and 1.5째/s, and the ends of MOVE and HEAD by at most 15 mm and 1.5째. A
+test that relies on a difference names its key.
 
 | key | AMRISim | botyard | reason |
 |---|---|---|---|
@@ -26,19 +28,20 @@ step within 15 mm/s and 1.5째/s; the ends of MOVE and HEAD within 15 mm and 1.5�
 FEATURES = """
 ## Feature table
 
-What of the original, and of its users' wishes, works. Priorities: M must, S should, C could. Every row that works names tests; "later" rows
-belong to work that is planned, "left out" rows say why (also where a row does not apply).
+This table lists the features of AMRISim and the wishes of its users. Priorities: M must, S
+should, C could. A row with the state "works" names its tests. A row with the state "later" is
+planned. A row with the state "left out" gives the reason, also where the feature does not apply.
 
 """
 
 
 def cell(text: str) -> str:
-    """Text of a table's cell, escaped."""
+    """Return the escaped text of a table's cell."""
     return text.replace("|", "\\|")
 
 
 def tests(names: str) -> str:
-    """Test ids as short links to their files."""
+    """Return test ids as short links to their files."""
     parts = (name.partition("::") for name in names.split())
     return ", ".join(
         f"[{test.removeprefix('test_')}](../../{path})" for path, _, test in parts
@@ -46,7 +49,7 @@ def tests(names: str) -> str:
 
 
 def page(data: dict) -> str:
-    """The whole page."""
+    """Return the whole page as Markdown."""
     out = [INTRODUCTION]
     out += [
         f"| `{key}` | {' | '.join(map(cell, texts))} |\n"
@@ -79,7 +82,7 @@ def page(data: dict) -> str:
 
 
 def read() -> dict:
-    """The data."""
+    """Return the rows of compatibility.toml."""
     return tomllib.loads(SOURCE.read_text("utf-8"))
 
 

@@ -27,11 +27,12 @@ ADAPTERS: Mapping[str, Mapping[str, str]] = {
 }
 INTRODUCTION = """\
 <!-- made by tools/control_reference.py from the program: change that, then run "make compatibility" -->
-# What may be done to a running simulator
+# Operations on a running simulator
 
-One table, one door (`botyard.control`): each interface translates what it is asked for into these operations. Levels include those before
-them: {levels}. `--read-only` ends at *drive* for everybody but the user; who has which level is in
-[security.md](../explanation/security.md). From Python, in the user's own name:
+Each interface translates the requests of its clients into these operations of `botyard.control`.
+A permission level includes the levels before it: {levels}. With `--read-only`, all callers except
+the user have at most the level *drive*; [security.md](../explanation/security.md) lists the
+levels of callers. A program executes operations with the user's permissions:
 
 ```python
 import botyard
@@ -56,16 +57,16 @@ def _arguments(kind: type[Operation[Any]]) -> str:
 
 
 def _about(kind: type[Operation[Any]]) -> str:
-    about = " ".join(inspect.getdoc(kind).split())  # type: ignore[union-attr]
-    return (
-        f"{about}{f' Everybody is told: {kind.tells}.' if kind.tells else ''}".replace(
-            "|", "\\|"
-        )
+    # The column of arguments names the parameters already; units stand in the docstring.
+    text = inspect.getdoc(kind).partition("\n\nParameters\n")[0]  # type: ignore[union-attr]
+    about = " ".join(text.split())
+    return f"{about}{f' Effect on other clients: {kind.tells}.' if kind.tells else ''}".replace(
+        "|", "\\|"
     )
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page as Markdown."""
     levels = ", ".join(f"*{level.name.lower()}*" for level in Level)
     out = [INTRODUCTION.format(levels=levels)]
     for name, kind in OPERATIONS.items():
@@ -77,7 +78,7 @@ def page() -> str:
             f"{_about(kind)} | {there} |\n"
         )
 
-    out.append("\n## Not offered, and why\n")
+    out.append("\n## Operations that an interface does not offer\n")
     for adapter, missing in ADAPTERS.items():
         reasons: dict[str, list[str]] = {}
         for name, why in missing.items():

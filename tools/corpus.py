@@ -53,7 +53,7 @@ Run = tuple[Simulation, Callable[[], object]]
 
 
 def office() -> Run:
-    """The shipped map; two robots with lasers, sonar and controllers."""
+    """Return the shipped office with two robots that have lasers, sonar and controllers."""
     sim = Simulation.load("office", seed=3)
     for name, model in (("a", "p3dx-equipped"), ("b", "amigo")):
         employ(sim.add_robot(model, name), Program(name="wander", options={}))
@@ -61,7 +61,9 @@ def office() -> Run:
 
 
 def boxes() -> Run:
-    """Boxes with mass that fly and are pushed, and a gripper that carries one without."""
+    """Return boxes with mass that fly and are pushed, and a gripper that carries a box without
+    mass.
+    """
     spec = DynamicsSpec(
         mass=2.0,
         floor_friction=0.3,
@@ -90,7 +92,7 @@ def boxes() -> Run:
 
 
 def traffic() -> Run:
-    """Robots that a supervisor of sectors lets drive."""
+    """Return robots that a supervisor of sectors lets drive."""
     sim = Simulation(seed=5)
     return sim, RobotTraffic(
         generate("crossings", 3, 2), find_supervisor("fcfs"), sim
@@ -112,7 +114,7 @@ TOPICS: Final[dict[str, list[str] | None]] = {
 
 
 def poses(sim: Simulation) -> dict[str, list[float]]:
-    """True poses of all bodies."""
+    """Return the true poses of all bodies."""
     return {
         name: [float(x) for x in sim.snapshot.state.pose[row]]
         for name, row in sim.core.engine.rows.items()
@@ -120,7 +122,7 @@ def poses(sim: Simulation) -> dict[str, list[float]]:
 
 
 def _states(sim: Simulation) -> dict[str, bytes]:
-    """Each kind of saved state."""
+    """Return each kind of saved state."""
     state = sim.save_state()
     robots = [
         SavedRobot(
@@ -149,7 +151,7 @@ def _states(sim: Simulation) -> dict[str, bytes]:
 
 
 def _said(path: Path) -> dict[str, Any]:
-    """Contents of a recording."""
+    """Return the contents of a recording."""
     run = load(path)
     return {
         "robots": list(run.robots),
@@ -162,8 +164,8 @@ def _said(path: Path) -> dict[str, Any]:
 
 
 def made(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """All files of the present format, and what is said of them; `folder` is for files
-    on the way.
+    """Return all files of the present format, and the answers of botyard about them; `folder`
+    is for temporary files.
     """
     files, said = dict[str, bytes](), dict[str, Any]()
     for name, make in WORLDS.items():
@@ -194,11 +196,11 @@ def made(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     target = FOLDER / str(VERSION)
     if target.exists():
         sys.exit(
-            f"{target} is there already: a version of the format has its files "
+            f"{target} exists already: the files of a version of the format come "
             "from the commit that introduces it"
         )
 

@@ -1,4 +1,4 @@
-"""``python -m tools.digests``: run twelve scenes and compare their digests with those
+"""``python -m tools.digests``: run fourteen scenes and compare their digests with those
 of the repository; ``--write`` makes them anew.
 
 The digests must be the same on every system and processor, with every kind of kernels
@@ -32,18 +32,26 @@ from botyard.devices import ranging
 from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.devices.fiducials import FiducialFinderSpec
+from botyard.devices.floorsensors import (
+    CliffSensorSpec,
+    LineSensorSpec,
+    PheromoneSensorSpec,
+)
 from botyard.devices.gps import GpsSpec
+from botyard.devices.pheromonepen import PheromonePenSpec
 from botyard.engine import commands
 from botyard.engine.state import columns_of, digest_of
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.kinematics import Axes
+from botyard.model.floor import Floor, FloorZone, PheromoneField
+from botyard.model.kinematics import Axes, Drive, FourWheels, Steering
 from botyard.model.mapgenerators import maze, warehouse
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.readings import Action
 from botyard.model.robot import CommandSpec
 from botyard.model.scene import GeoReference, Scene
+from botyard.model.trailers import TrailerSpec
 from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.statehead import Known, head_of
 from botyard.traffic.engine import Traffic
@@ -56,8 +64,8 @@ FILE: Final = (
     Path(__file__).resolve().parents[1] / "tests" / "determinism" / "digests.toml"
 )
 HEAD: Final = (
-    "# Made by `python -m tools.digests --write`: after so many steps "
-    "(of traffic: events), this digest, on every machine.\n"
+    "# Made by `python -m tools.digests --write`: the digest after this number of "
+    "steps (of traffic: events), the same on every machine."
 )
 
 Run = Callable[[int], int]
@@ -82,15 +90,27 @@ class Trial:
 
 def _digest(sim: Simulation) -> int:
     shapes = sim.core.engine.bodies._asdict()
-    for name in ("wheels", "drift", "exact", "lead"):  # what they do is in the state
+    # The state shows the effect of these columns, so their layout may change without a new digest.
+    for name in (
+        "wheels",
+        "drift",
+        "slips",
+        "train",
+        "hitch",
+        "trail",
+        "exact",
+        "lead",
+        "ground",
+    ):
         del shapes[name]
     arrays: list[Any] = [
         *columns_of(sim.core.engine),
-        # Lists of walls hold what the cells hold, in another order.
+        # Skip the lists of walls: they hold the walls of the cells in another order. Zones of
+        # the floor show in the state.
         *(
             value
             for name, value in sim.core.engine.grid._asdict().items()
-            if not name.startswith("wall")
+            if not name.startswith(("wall", "zone"))
         ),
         *shapes.values(),
     ]
@@ -123,7 +143,7 @@ def _stepped(sim: Simulation, act: Callable[[int], object] = lambda _tick: None)
 
 
 def _driven(sim: Simulation, robots: list[Robot], seed: str) -> Run:
-    """Robots with random velocities, which change every eight steps."""
+    """Drive robots with random velocities, which change every eight steps."""
     draw = random.Random(seed)
 
     def act(tick: int) -> None:
@@ -135,7 +155,7 @@ def _driven(sim: Simulation, robots: list[Robot], seed: str) -> Run:
 
 
 def visitors(threads: int) -> Run:
-    """The shipped world, with all controllers."""
+    """Run the shipped world with all controllers."""
     return _stepped(
         Simulation.load(
             Path(botyard.__file__).parent / "maps" / "visitors.yaml", threads=threads
@@ -157,7 +177,7 @@ def sonars(threads: int) -> Run:
 
 
 def lasers(threads: int) -> Run:
-    """Lasers with noise, error models, and odometry that drifts."""
+    """Run lasers with noise, error models, and odometry that drifts."""
     sim = Simulation.load(
         "warehouse", seed=6, threads=threads, odometry_error="random_init"
     )
@@ -176,7 +196,7 @@ def lasers(threads: int) -> Run:
 
 
 def gripper(threads: int) -> Run:
-    """A gripper takes a box and carries it about; the battery drains."""
+    """Let a gripper take a box and carry it about while the battery drains."""
     box = BoxObject(name="box", pose=Pose(0.48, 0.0, 0.0), length=0.1, width=0.1)
     walls = np.array(
         [
@@ -232,7 +252,7 @@ def _room(boxes: int, **options: Any) -> Simulation:
 
 
 def pushed(threads: int) -> Run:
-    """Robots with and without mass push boxes."""
+    """Let robots with and without mass push boxes."""
     sim = _room(12, threads=threads)
     for k in range(3):
         robot = sim.add_robot(
@@ -245,7 +265,7 @@ def pushed(threads: int) -> Run:
 
 
 def thrown(threads: int) -> Run:
-    """Boxes that fly, are pushed, and are pulled to places."""
+    """Run boxes that fly, are pushed, and are pulled to places."""
     sim = _room(10, threads=threads)
     for k in range(6):
         sim.throw(f"b{k}", 1.5 * (k % 3 - 1), 0.7 * k - 1.0, 2.0 - k)
@@ -255,7 +275,7 @@ def thrown(threads: int) -> Run:
 
 
 def crowd(threads: int) -> Run:
-    """A hundred robots at random places of a made map."""
+    """Run a hundred robots at random places of a generated map."""
     sim = Simulation(warehouse(seed=3), seed=9, threads=threads)
     spec = replace(find_robot("amigo"), lasers=())
     robots = [
@@ -266,7 +286,7 @@ def crowd(threads: int) -> Run:
 
 
 def labyrinth(threads: int) -> Run:
-    """A made maze with a walking thing in it, and moves by distance and by heading."""
+    """Run a generated maze with a walking obstacle, and moves by distance and by heading."""
     scene = maze(6, 5, seed=4)
     sim = Simulation(scene, seed=10, threads=threads)
     robots = [
@@ -277,7 +297,7 @@ def labyrinth(threads: int) -> Run:
 
 
 def finders(threads: int) -> Run:
-    """Fiducial finder, blob finder and GPS, with error models."""
+    """Run a fiducial finder, a blob finder and a GPS with error models."""
     draw = random.Random("finders")
     boxes = tuple(
         BoxObject(
@@ -308,8 +328,62 @@ def finders(threads: int) -> Run:
     return _driven(sim, [robot], "finders")
 
 
+def floor(threads: int) -> Run:
+    """Run robots on a floor with zones and pheromone fields that they write and read."""
+    zones = tuple(
+        FloorZone(
+            name=f"x = {x}",
+            corners=((x, -9.0), (x + 1.5, -8.0), (x + 1.0, 9.0), (x - 0.5, 8.0)),
+            color=color,
+            slip=slip,
+            speed_limit=limit,
+            odometry_scale=scale,
+            hole=hole,
+        )
+        for x, color, slip, limit, scale, hole in (
+            (-6.0, "light blue", 0.4, None, None, False),
+            (-4.0, "", None, 0.2, None, False),
+            (-1.0, "brown", None, None, 1.15, False),
+            (1.0, "", 0.1, 0.35, 0.9, False),
+            (4.0, "", None, None, None, True),
+        )
+    )
+    fields = tuple(
+        PheromoneField(name=name, area=(-8.0, -8.0, 8.0, 8.0), half_life=half_life)
+        for name, half_life in (("trail", 4.0), ("home", 0.0))
+    )
+    scene = Scene(floor=Floor(color="gray80", zones=zones, fields=fields))
+    sim = Simulation(scene, seed=13, threads=threads)
+    robots = []
+    for i in range(12):
+        spec = find_robot(("p3dx", "seekur", "car")[i % 3]).fitted(
+            PheromonePenSpec(
+                pheromone=fields[i % 2].name, rate=0.3 + 0.1 * i, position=(0.1, 0.05)
+            )
+        )
+        spec = spec.fitted(LineSensorSpec(noise=0.02)).fitted(CliffSensorSpec())
+        spec = spec.fitted(PheromoneSensorSpec())
+        pose = Pose(-7.0 + 0.4 * (i % 4), 2.0 * (i // 4) - 3.0, 0.1 * i)
+        robots.append(sim.add_robot(spec, f"r{i}", pose=pose))
+
+    def act(tick: int) -> None:
+        for i, robot in enumerate(robots):
+            bright = float(robot.devices["line_sensor"].read().brightness.sum())
+            scent = sum(robot.devices["pheromone_sensor"].read())
+            cliff = any(robot.devices["cliff_sensor"].read())
+            robot.command(v=0.1 if cliff else 0.5, w=0.2 * (bright - 2.0) - 0.1 * scent)
+            if tick % 20 == i:
+                sim.floor.mark("home", [robot.truth[:2]], 0.5)
+        if tick == 60:
+            sim.floor.remove_zone("x = -4.0")
+
+    return _stepped(sim, act)
+
+
 def late(threads: int) -> Run:
-    """Late commands of all kinds, late and rare readings; also what is under way."""
+    """Run delayed commands of all kinds, and delayed and rare readings; values on their way
+    count as well.
+    """
     sim = Simulation.load("office", seed=13, threads=threads)
     spec = find_robot("p3dx-sh-lms1xx")
     robots = []
@@ -362,9 +436,7 @@ def late(threads: int) -> Run:
 
 
 def tasks(_threads: int) -> Run:
-    """Traffic: times of all events of some tasks, also with latency and loss of
-    messages.
-    """
+    """Run traffic tasks: times of all events, also with latency and loss of messages."""
 
     def go(count: int) -> int:
         arrays = []
@@ -397,7 +469,7 @@ def tasks(_threads: int) -> Run:
 
 
 def drivers(threads: int) -> Run:
-    """Robots of the engine drive a traffic task."""
+    """Let robots of the engine drive a traffic task."""
     sim = Simulation(seed=12, threads=threads)
     run = RobotTraffic(
         generate("crossings", 6, 2), find_supervisor("fcfs"), sim, knows="odometry"
@@ -411,6 +483,42 @@ def drivers(threads: int) -> Run:
     return go
 
 
+def cars(threads: int) -> Run:
+    """Drive cars, skid-steered and Mecanum robots and a train between walls and boxes."""
+    x, y = 4.5, 3.5
+    walls = np.array([[-x, -y, x, -y], [x, -y, x, y], [x, y, -x, y], [-x, y, -x, -y]])
+    box = BoxObject(name="box", pose=Pose(1.0, 2.0, 0.3), length=0.8, width=0.4)
+    sim = Simulation(Scene(segments=walls, boxes=(box,)), seed=13, threads=threads)
+    base = find_robot("p3dx-nolaser")
+    outline = ((-0.2, -0.2), (0.2, -0.2), (0.2, 0.2), (-0.2, 0.2))
+    trailer = TrailerSpec(outline=outline, hitch=0.35, length=0.45, limit=1.0)
+    wheels = FourWheels(
+        wheelbase=0.3,
+        track_factor=1.5,
+        slide=0.05,
+        slip=0.02,
+        errors=(0.01, 0.0, -0.01, 0.0),
+    )
+    tricycle = Steering(wheelbase=-0.4, limit=1.0, rate=1.0, offset=0.02)
+    models = (
+        find_robot("car"),
+        replace(base, name="tricycle", drive=Drive.TRICYCLE, steering=tricycle),
+        replace(base, name="skid", drive=Drive.SKID, wheels=wheels),
+        replace(
+            base,
+            name="mecanum",
+            drive=Drive.MECANUM,
+            wheels=replace(wheels, slide=0.0),
+        ),
+        replace(base, name="train", trailers=(trailer, trailer)),
+    )
+    robots = [
+        sim.add_robot(model, model.name, pose=(1.6 * (k - 2), 1.2 * (k % 2) - 1.0, 0.4))
+        for k, model in enumerate(models)
+    ]
+    return _driven(sim, robots, "cars")
+
+
 TRIALS: Final = {
     "visitors": Trial(visitors, (2, 40, 300)),
     "sonars": Trial(sonars, (3, 40, 300)),
@@ -421,9 +529,11 @@ TRIALS: Final = {
     "crowd": Trial(crowd, (1, 40, 150)),
     "labyrinth": Trial(labyrinth, (2, 40, 300)),
     "finders": Trial(finders, (3, 40, 150)),
+    "floor": Trial(floor, (3, 40, 150)),
     "late": Trial(late, (3, 40, 200)),
     "tasks": Trial(tasks, (200, 2000)),
     "drivers": Trial(drivers, (3, 100, 600)),
+    "cars": Trial(cars, (2, 40, 200)),
 }
 
 
@@ -433,14 +543,13 @@ def digests(
     """Run a scene. Yields pairs of steps done and digest."""
     trial = TRIALS[name]
     before = ranging.MIN_PARALLEL_BEAMS
-    ranging.MIN_PARALLEL_BEAMS = (
-        1 if threads > 1 else before
-    )  # so that even few beams are shared among threads
+    # A limit of one beam makes even few beams use several threads.
+    ranging.MIN_PARALLEL_BEAMS = 1 if threads > 1 else before
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # robots that start on something; 64-bit products that wrap around
+            # Robots may start on an obstacle, and 64-bit products wrap around as intended; both
+            # warn.
+            warnings.simplefilter("ignore")
             run = trial.make(threads)
             for steps in trial.steps[: 1 if first_only else None]:
                 yield steps, f"{run(steps):016x}"
@@ -449,7 +558,7 @@ def digests(
 
 
 def known() -> dict[str, dict[int, str]]:
-    """The digests of the repository."""
+    """Return the digests stored in the repository."""
     found = tomllib.loads(FILE.read_text("utf-8"))
     return {
         name: {int(steps): text for steps, text in row.items()}
@@ -458,7 +567,7 @@ def known() -> dict[str, dict[int, str]]:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.digests", description=__doc__
     )
@@ -472,10 +581,12 @@ def main() -> int:
     parser.add_argument(
         "--first",
         action="store_true",
-        help="only the first digest of each, which takes little time without compiler",
+        help="only the first digest of each scene; fast even without compiled kernels",
     )
     parser.add_argument(
-        "--write", action="store_true", help="write what was found into the repository"
+        "--write",
+        action="store_true",
+        help="store the computed digests in the repository as the new reference",
     )
     asked = parser.parse_args()
     if asked.write and (asked.scenes or asked.first):

@@ -43,12 +43,12 @@ STOP_GRACE_S = 15.0
 
 
 def targets() -> list[Path]:
-    """Fuzz targets for atheris."""
+    """Return the fuzz targets for atheris."""
     return sorted((ROOT / "tests").rglob("fuzz_*.py"))
 
 
 def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
-    """Start a target in the background, for `seconds`; its corpus and its log are kept."""
+    """Start a target in the background for `seconds`; keep its corpus and its log."""
     folder = KEPT / target.stem
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -75,8 +75,8 @@ def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
 
 
 def ended(process: subprocess.Popen[bytes], latest: float) -> int:
-    """Wait for a target's exit status, until the time `latest`; one that is late, on a
-    busy machine, is stopped, which is no failure.
+    """Wait until the time `latest` for a target's exit status. A target that is late on a busy
+    machine is stopped, which is no failure.
     """
     try:
         return process.wait(timeout=max(0.0, latest - time.time()))
@@ -87,14 +87,14 @@ def ended(process: subprocess.Popen[bytes], latest: float) -> int:
 
 
 def was_killed(status: int) -> bool:
-    """Whether a process was ended by a signal of another process or the system, not by
-    itself or a fault of its own.
+    """Return whether another process or the system killed a process, as opposed to a fault of
+    its own.
     """
     return status in (*(-s for s in KILL_SIGNALS), INTERRUPT_STATUS)
 
 
 def artifacts(folder: Path, since: float) -> list[Path]:
-    """Failing inputs of a target in this run, oldest first."""
+    """Return the failing inputs of a target in this run, oldest first."""
     made = [
         (p.stat().st_mtime, p)
         for kind in ARTIFACT_KINDS
@@ -104,7 +104,7 @@ def artifacts(folder: Path, since: float) -> list[Path]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Environment in which this checkout's modules and tests are found first."""
+    """Return an environment in which this checkout's modules and tests are found first."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
@@ -154,7 +154,7 @@ def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
 
 
 def main() -> int:
-    """Search; 1 if anything was found."""
+    """Search; return 1 if a failure was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -162,17 +162,24 @@ def main() -> int:
         "--minutes",
         type=float,
         default=5.0,
-        help="how long (the test that is on then is finished)",
+        help="duration of the search, min; a test that runs at the end is completed",
     )
     parser.add_argument(
         "--jobs",
         type=int,
         default=max(1, (os.cpu_count() or 1) - 1),
-        help="processes for property tests",
+        help="number of processes for property tests",
     )
-    parser.add_argument("--no-targets", action="store_true", help="property tests only")
     parser.add_argument(
-        "paths", nargs="*", default=["tests"], help="tests to take property tests from"
+        "--no-targets",
+        action="store_true",
+        help="run only property tests, without targets of atheris",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=["tests"],
+        help="files or folders whose property tests are run",
     )
     args = parser.parse_args()
     end = time.time() + 60.0 * args.minutes
@@ -185,7 +192,7 @@ def main() -> int:
         }
 
     found = []
-    # times of files may be whole seconds
+    # File systems may store times in whole seconds, so allow a second.
     begun = time.time() - 1.0
     try:
         failed, cut = explore(args.paths, end, args.jobs)
@@ -213,13 +220,13 @@ def main() -> int:
             process.wait()
 
     if found:
-        print("found, each with the way to try it again:\n" + "\n".join(found))
+        print("found, each with the command that repeats it:\n" + "\n".join(found))
         return 1
 
     print(
         "nothing was found"
         + (
-            f"; ended from outside before its time: {', '.join(killed)}"
+            f"; ended from outside before the time was over: {', '.join(killed)}"
             if killed
             else ""
         )

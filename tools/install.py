@@ -36,7 +36,7 @@ class State:
         self._most = 0
 
     def __call__(self, output: str) -> str:
-        """The text of the progress."""
+        """Return the text of the progress."""
         listed = re.search(
             r"^Installing collected packages: (.*)$", output, re.MULTILINE
         )
@@ -53,11 +53,14 @@ class State:
         return sum(1 for _ in self._packages.glob("*.dist-info"))
 
     def _fetched(self) -> int:
-        """Bytes of pip's temporary files, at most so far: pip removes them again."""
+        """Return the largest total of bytes in pip's temporary files so far, because pip
+        removes them again.
+        """
         size = 0
         for folder, _, files in os.walk(self._folder):
             for name in files:
-                with contextlib.suppress(OSError):  # pip has removed it
+                # Pip may remove the file between the listing and this call.
+                with contextlib.suppress(OSError):
                     size += os.path.getsize(os.path.join(folder, name))
 
         self._most = max(self._most, size)
@@ -65,7 +68,7 @@ class State:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     progress = Progress("packages")
     progress.show("asking the package index")
     with tempfile.TemporaryDirectory(prefix="botyard-setup-") as folder:
@@ -94,7 +97,7 @@ def main() -> int:
 
 
 def _advice(output: str) -> str:
-    """Advice after a failure of pip."""
+    """Return advice after a failure of pip."""
     if re.search(
         r"Could not find a version|No matching distribution|Connection|Temporary failure|Network",
         output,
@@ -112,13 +115,13 @@ def _advice(output: str) -> str:
 
     if "hashes" in output.lower():
         return (
-            "The package index serves other files than requirements-dev.lock "
-            "names: run make lock, or ask its owner"
+            "The package index has other files than requirements-dev.lock names: "
+            "run make lock, or ask the operator of the index"
         )
 
     return (
-        "Mend what pip says above, then run the command again; make clean "
-        "removes a half-made environment"
+        "Solve the problem that pip reports above, then run the command again; make "
+        "clean removes an incomplete environment"
     )
 
 

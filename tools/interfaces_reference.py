@@ -15,19 +15,21 @@ INTRODUCTION = """\
 <!-- made by tools/interfaces_reference.py from the program: change that, then run "make compatibility" -->
 # Interfaces
 
-How programs and people reach a running simulator. `--interface NAME:OPTION=VALUE,…` starts one, with its options
-(`interfaces=["NAME:…"]` of `botyard.serve`); the page and `SwitchInterface` ([control.md](control.md)) stop and start them while the
-simulator runs. `botyard interfaces` lists them, with those of other packages, which are started in the same way
-([howto/interfaces.md](../howto/interfaces.md)). Their options are options of the run ([options.md](options.md)) under shorter names:
-`--interface ros2:domain=7` is `--ros2 --ros-domain-id 7`.
+Programs and people reach a running simulator through interfaces. `--interface
+NAME:OPTION=VALUE,…` starts an interface with its options (in Python: `interfaces=["NAME:…"]` of
+`botyard.serve`). The page and `SwitchInterface` ([control.md](control.md)) stop and start
+interfaces while the simulator runs. `botyard interfaces` lists all interfaces, including
+interfaces of other packages, which start in the same way
+([howto/interfaces.md](../howto/interfaces.md)). The options are shorter names of options of the
+run ([options.md](options.md)): `--interface ros2:domain=7` is `--ros2 --ros-domain-id 7`.
 
-| interface | | carried by | port | from the start |
+| interface | description | transport | port | starts with the run |
 |---|---|---|---|---|
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page as Markdown."""
     out = [INTRODUCTION]
     for name, carrier, port, started, _installed, about in interface_rows(
         built_in=True
@@ -40,7 +42,7 @@ def page() -> str:
         if not rows:
             continue
         out.append(
-            f"\n## {name}\n\n| option | value | default | is the run's |\n|---|---|---|---|\n"
+            f"\n## {name}\n\n| option | value | default | option of the run |\n|---|---|---|---|\n"
         )
         fields = INTERFACE_OPTIONS[name].fields
         for option, value, default, about in rows:

@@ -1,4 +1,4 @@
-"""Sources that an entry of the kernels' library is made of."""
+"""Sources from which an entry of the kernels' library is compiled."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ SOURCES: Final = Path(__file__).resolve().parents[1] / "src"
 def functions_of(
     function: Function, found: set[Function] | None = None
 ) -> set[Function]:
-    """A kernel and all kernels that it calls."""
+    """Return a kernel and all kernels that it calls."""
     found = set() if found is None else found
     found.add(function)
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
-        called = getattr(value, "function", value)  # of an entry
+        # An entry holds its kernel in `function`.
+        called = getattr(value, "function", value)
         if as_kernel(called) is not None and called not in found:
             functions_of(called, found)
 
@@ -54,7 +55,7 @@ def imported(path: Path) -> tuple[Path, ...]:
     nodes = list(ast.parse(path.read_bytes()).body)
     while nodes:
         node = nodes.pop()
-        # Imports for annotations do not run, so that the compiler does not see them.
+        # Imports for annotations do not run, so the compiler does not see them.
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.Import):

@@ -44,21 +44,20 @@ STAGES: Final = {"lower": 0.0, "optimise": 0.55, "emit": 0.8}
 def call_entries(first_run: bool) -> None:
     """Call each entry once, in Python, to learn its argument types."""
     from botyard.cli.warmup import warm_up_rest
-    from botyard.protocols.pioneer.warmup import warm_up as warm_up_reports
+    from botyard.protocols.warmup import warm_up as warm_up_protocols
     from botyard.worlds.warmup import warm_up
 
-    warnings.simplefilter(
-        "ignore", RuntimeWarning
-    )  # 64-bit products of NumPy's integers wrap around, as they should
+    # 64-bit products of NumPy integers wrap around as intended; NumPy warns of it.
+    warnings.simplefilter("ignore", RuntimeWarning)
     warm_up(masses=not first_run)
-    warm_up_reports()
+    warm_up_protocols()
     if not first_run:
         warm_up_rest()
 
 
 def is_current(folder: Path, platform: str, first_run: bool) -> bool:
-    """Whether the library in a folder was made of these sources for this platform, and
-    has what is asked for.
+    """Return whether the library in a folder was made from these sources for this platform, and
+    has all entries asked for.
     """
     _import_entries()
     try:
@@ -85,7 +84,7 @@ def is_current(folder: Path, platform: str, first_run: bool) -> bool:
 
 
 def _wanted(first_run: bool) -> list[Entry[Any]]:
-    """The entries of the packages that are asked for."""
+    """Return the entries of the packages that are asked for."""
     from botyard.engine.kernels.jit import PACKAGE
 
     return [e for e in ENTRIES.values() if not first_run or e.package == PACKAGE]
@@ -95,13 +94,13 @@ def _import_entries() -> None:
     """Fill the table of all entries."""
     import botyard.navigation.warmup
     import botyard.pictures.warmup
-    import botyard.protocols.pioneer.warmup
+    import botyard.protocols.warmup
     import botyard.traffic.compare
     import botyard.worlds.warmup  # noqa: F401
 
 
 def _sources() -> set[str]:
-    """Digests of the sources of a library."""
+    """Return the digests of the sources of a library."""
     _import_entries()
     return {entry.package.digest() for entry in ENTRIES.values()}
 
@@ -110,8 +109,8 @@ def _sources() -> set[str]:
 
 
 def cached_object(entry: Entry[Any], platform: str) -> Path | None:
-    """File of an entry's object in the user's cache, named after a hash of all that it
-    is made of; None: there is no cache.
+    """Return the path of an entry's object in the user's cache, named after a hash of all its
+    sources; None if there is no cache.
     """
     if not cache_of(entry.package).is_used:
         return None
@@ -135,7 +134,7 @@ def _keep(path: Path | None, code: bytes) -> None:
 
 
 def _start_worker(first_run: bool, messages: Any) -> None:
-    """Prepare a process that compiles: it reports the share of an entry that is done."""
+    """Prepare a process that compiles and reports which share of an entry is done."""
     call_entries(first_run)
     global _tell
     _tell = messages.put
@@ -145,7 +144,7 @@ _tell: Any = None
 
 
 def compiled(name: str, platform: str) -> bytes:
-    """The object file of an entry; run in a process of `_start_worker`."""
+    """Return the object file of an entry; runs in a process of `_start_worker`."""
     from numba.core import event
 
     from botyard.native.build import TARGETS, object_of
@@ -154,7 +153,7 @@ def compiled(name: str, platform: str) -> bytes:
     count, functions = 0, len(functions_of(entry.function))
 
     class Listener(event.Listener):
-        """Counts the functions that Numba has compiled."""
+        """Listener that counts the functions that Numba has compiled."""
 
         def on_start(self, _: Any) -> None:
             pass
@@ -173,7 +172,7 @@ def compiled(name: str, platform: str) -> bytes:
 def compile_all(
     names: list[str], platform: str, first_run: bool, progress: Progress
 ) -> dict[str, bytes]:
-    """The object files of these entries, from the cache or compiled now."""
+    """Return the object files of these entries, from the cache or compiled now."""
     sources = _sources()
     weights = {name: len(functions_of(ENTRIES[name].function)) for name in names}
     files = {name: cached_object(ENTRIES[name], platform) for name in names}
@@ -183,9 +182,8 @@ def compile_all(
         if path is not None and path.is_file()
     }
     shares = {name: float(name in made) for name in names}
-    left = sorted(
-        set(names) - made.keys(), key=lambda name: -weights[name]
-    )  # the longest first
+    # Start the longest compilations first, so that none is left alone at the end.
+    left = sorted(set(names) - made.keys(), key=lambda name: -weights[name])
     if not left:
         return made
     context = multiprocessing.get_context("spawn")
@@ -206,9 +204,8 @@ def compile_all(
                 for job in [job for job in jobs if job.done()]:
                     name = jobs.pop(job)
                     made[name], shares[name] = job.result(), 1.0
-                    if (
-                        _sources() == sources
-                    ):  # else this may be the code of other sources
+                    # If a source changed meanwhile, the object may not match the name in the cache.
+                    if _sources() == sources:
                         _keep(files[name], made[name])
 
                 done = sum(weights[name] * shares[name] for name in names) / sum(
@@ -222,31 +219,36 @@ def compile_all(
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.kernels", description=__doc__
     )
     parser.add_argument(
         "--target",
         default=this_platform(),
-        help="platform, such as linux-aarch64; default: this one",
+        help="platform, such as linux-aarch64; default: this machine's platform",
     )
     parser.add_argument(
         "--folder",
         type=Path,
         default=FOLDER,
-        help="where the library is put; default: into the package",
+        help="folder of the library; default: the folder in the package",
     )
     parser.add_argument(
-        "--force", action="store_true", help="also if it is there and current"
+        "--force",
+        action="store_true",
+        help="compile again even if the library is current",
     )
     parser.add_argument(
-        "--first-run", action="store_true", help="only what a run needs at its start"
+        "--first-run",
+        action="store_true",
+        help="compile only the kernels that a run needs at its start",
     )
     parser.add_argument(
         "--if-possible",
         action="store_true",
-        help="where it cannot be made, say so and succeed",
+        help="if the library cannot be built on this machine, print the reason and "
+        "exit with status 0",
     )
     asked = parser.parse_args()
     if not asked.force and is_current(asked.folder, asked.target, asked.first_run):
@@ -267,7 +269,8 @@ def main() -> int:
     except RuntimeError as error:
         progress.end_line()
         print(
-            f"kernels: {error}; without one they are compiled at the first start",
+            f"kernels: {error}; without a library, the first start compiles the "
+            "kernels",
             file=sys.stderr,
         )
         return 0 if asked.if_possible else 1
@@ -277,7 +280,8 @@ def main() -> int:
     if _sources() != sources:
         progress.end_line()
         print(
-            "kernels: their sources changed meanwhile; build them again",
+            "kernels: their sources have changed during the compilation; build them "
+            "again",
             file=sys.stderr,
         )
         return 1

@@ -16,20 +16,22 @@ INTRODUCTION = """\
 <!-- made by tools/options_reference.py from the program: change that, then run "make compatibility" -->
 # Options of a run
 
-What `botyard` (`botyard run`) takes on the command line, in files (`--config`, by the long names), and, as keywords, from Python
-(`botyard.serve`, see [howto/python.md](../howto/python.md)). A world may set those with a mark in the column "world"
-([formats/scenario.md](../formats/scenario.md)); what is typed wins, then comes the file of `--config`, then the world. The command line
-counts in ms, mm and degrees, Python in s, m and rad.
+These are the options of `botyard run` (or just `botyard`): on the command line, in a file
+(`--config`, with the long names), and as keywords of `botyard.serve` in Python (see
+[howto/python.md](../howto/python.md)). A world file may set the options with a mark in the column
+"world" ([formats/scenario.md](../formats/scenario.md)). The command line takes precedence over
+the file of `--config`, and this file over the world file. The command line uses ms, mm and
+degrees, Python s, m and rad.
 """
 
 
 def cell(text: str) -> str:
-    """Text of a table's cell, escaped."""
+    """Return the escaped text of a table's cell."""
     return text.replace("|", "\\|")
 
 
 def row(option: Option) -> str:
-    """The row of an option."""
+    """Return the row of an option."""
     value = (
         ""
         if isinstance(option.kind, Flag)
@@ -53,7 +55,7 @@ def row(option: Option) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the options reference as Markdown."""
     out = [INTRODUCTION]
     for section in SECTIONS:
         out.append(

@@ -119,8 +119,8 @@ def run_watched(
 
 
 def fail(progress: Progress, what: str, output: str, advice: str) -> int:
-    """Say that a step of the set-up failed, the last lines of its output, and what to
-    do; the exit status 1.
+    """Say that a step of the set-up failed, the last lines of its output, and what to do; return
+    the exit status 1.
     """
     progress.end_line()
     for line in output.strip().splitlines()[-TAIL:]:

@@ -128,9 +128,13 @@ def write(
 
 
 def main() -> int:
-    """Run; status 1 if a count has risen."""
+    """Run; return status 1 if a count has risen."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="store lower counts")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="store counts that have fallen as the new limits",
+    )
     args = parser.parse_args()
     is_new = not TABLE.exists()
     limits = {} if is_new else tomllib.loads(TABLE.read_text("utf-8"))

@@ -1,5 +1,5 @@
-"""Check that the checkout is ready for a release: ``python tools/release.py`` prints
-what lacks; ``make release`` runs it first.
+"""Check that the checkout is ready for a release: ``python tools/release.py`` prints everything
+that is missing; ``make release`` runs it first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def version_of(root: Path) -> str:
 
 
 def version_problems(root: Path) -> list[str]:
-    """Problems of the version: it stands in ``version.py`` alone."""
+    """Return the problems of the version: it must stand in ``version.py`` alone."""
     problems = []
     version = version_of(root)
     if not _VERSION.fullmatch(version):
@@ -46,8 +46,8 @@ def version_problems(root: Path) -> list[str]:
 
 
 def changelog_problems(root: Path, version: str, today: datetime.date) -> list[str]:
-    """Problems of the changelog: the release is its newest section, with a date and
-    entries, and nothing is unreleased.
+    """Return the problems of the changelog: the release must be its newest section, with a date
+    and entries, and no entry may be unreleased.
     """
     problems = []
     sections = _SECTION.findall((root / "CHANGELOG.md").read_text("utf-8"))
@@ -90,8 +90,8 @@ def changelog_problems(root: Path, version: str, today: datetime.date) -> list[s
 
 
 def tree_problems(root: Path, version: str) -> list[str]:
-    """Problems of the checkout: everything is committed, and the version has no tag
-    yet.
+    """Return the problems of the checkout: all changes must be committed, and the version must
+    have no tag yet.
     """
 
     def git(*arguments: str) -> str:
@@ -104,20 +104,21 @@ def tree_problems(root: Path, version: str) -> list[str]:
     changed = git("status", "--porcelain").splitlines()
     if changed:
         problems.append(
-            "git: commit or remove what is not committed: "
+            "git: commit or remove the uncommitted changes: "
             f"{', '.join(c.split()[-1] for c in changed[:5])}"
         )
 
     if git("tag", "--list", f"v{version}"):
         problems.append(
-            f"git: there is a tag v{version}: count the version up in src/botyard/version.py"
+            f"git: the tag v{version} exists already: increment the version in "
+            "src/botyard/version.py"
         )
 
     return problems
 
 
 def problems_of(root: Path, today: datetime.date) -> list[str]:
-    """All that lacks for a release."""
+    """Return everything that is missing for a release."""
     version = version_of(root)
     return [
         *version_problems(root),
@@ -127,7 +128,7 @@ def problems_of(root: Path, today: datetime.date) -> list[str]:
 
 
 def main() -> int:
-    """Print what lacks. Return 1 if anything does."""
+    """Print everything that is missing. Return 1 if anything is."""
     problems = problems_of(ROOT, datetime.datetime.now(datetime.UTC).date())
     for problem in problems:
         print(problem, file=sys.stderr)

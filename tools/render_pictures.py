@@ -17,9 +17,7 @@ IMAGES = ROOT / "docs/images"
 
 
 def make(folder: Path) -> None:
-    """Run the page's code and its lines that make pictures, in their order, in a
-    folder.
-    """
+    """Run the page's code and its commands that make pictures, in their order, in a folder."""
     for language, block in re.findall(
         r"^```(sh|python)\n(.*?)^```$",
         PAGE.read_text("utf-8"),
@@ -37,7 +35,7 @@ def make(folder: Path) -> None:
 
 
 def main() -> None:
-    """Make them in docs/images."""
+    """Write the pictures to docs/images."""
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder))
         for name in sorted(

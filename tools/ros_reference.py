@@ -1,5 +1,5 @@
-"""Writes docs/reference/ros.md from what the simulator offers. Run by ``make
-compatibility``; a test compares the two.
+"""Writes docs/reference/ros.md from the topics, services and types that the simulator offers. Run
+by ``make compatibility``; a test compares the two.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ INTRODUCTION = """\
 <!-- made by tools/ros_reference.py from the program: change that, then run "make compatibility" -->
 # Topics and services
 
-What the simulator offers to ROS programs, by `--ros-names`; the tables are made from a world with one robot, `ann`, that has every sensor
-(several robots: `/<robot>/…` in every profile). A topic without a subscriber costs nothing. Types that only one ROS has are offered there
-only. How to connect: [howto/ros.md](../howto/ros.md).
+The simulator offers these topics and services to ROS programs; their names depend on the profile
+(`--ros-names`). The tables are made from a world with one robot, `ann`, that has every sensor.
+With several robots, each profile uses names of the form `/<robot>/…`. A topic without a
+subscriber costs no time. A type that exists only in ROS 1 or only in ROS 2 is offered only there.
+[howto/ros.md](../howto/ros.md) explains how to connect.
 """
 
 
 async def offered(profile: str) -> list[tuple[str, str, str, str]]:
-    """Kind, name, type and description of all topics and services of a profile of
-    names.
-    """
+    """Return kind, name, type and description of all topics and services of a profile of names."""
     sim = Simulation.load("office", seed=1)
     spec = (
         find_robot("p3dx-equipped")
@@ -53,8 +53,8 @@ async def offered(profile: str) -> list[tuple[str, str, str, str]]:
 
 
 def own_types() -> str:
-    """Definitions of types that are not in every ROS."""
-    out = ["\n## Types of our own\n\n"]
+    """Return the definitions of types that not every ROS has."""
+    out = ["\n## Types defined by botyard\n\n"]
     for name, text in EXTRA.items():
         if name.startswith(("botyard_msgs/", "rosaria/")):
             out.append(f"`{name}.msg`\n\n```\n{text}\n```\n\n")
@@ -67,7 +67,7 @@ def own_types() -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page as Markdown."""
     out = [INTRODUCTION]
     for profile in PROFILES:
         out.append(f"\n## `--ros-names {profile}`\n")

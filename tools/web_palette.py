@@ -24,7 +24,7 @@ HEAD = (
 
 
 def drawing(theme: Mapping[str, Any]) -> dict[str, str]:
-    """The colours of a theme that are drawn, by their names in TypeScript."""
+    """Return the colours of a theme that are drawn, by their names in TypeScript."""
     return {
         re.sub(r"_(.)", lambda m: m[1].upper(), k): v
         for k, v in theme.items()
@@ -33,7 +33,9 @@ def drawing(theme: Mapping[str, Any]) -> dict[str, str]:
 
 
 def typescript(palette: Mapping[str, Any]) -> str:
-    """The colours of the drawing, and the colours that distinguish robots."""
+    """Return the TypeScript of the colours of the drawing, and of the colours that distinguish
+    robots.
+    """
     names = drawing(palette["light"])
     parts = [
         f"// {HEAD}",
@@ -48,12 +50,12 @@ def typescript(palette: Mapping[str, Any]) -> str:
         parts.append(f"export const {theme.upper()}: Palette = {{\n{rows}}};")
 
     robots = ", ".join(f'"{color}"' for color in palette["robots"])
-    parts.append(f"export const OKABE_ITO = [{robots}];")
+    parts.append(f"export const ROBOT_COLORS = [{robots}];")
     return "\n\n".join(parts) + "\n"
 
 
 def css(palette: Mapping[str, Any]) -> str:
-    """The colours of panels, texts and buttons."""
+    """Return the CSS of the colours of panels, texts and buttons."""
     parts = [f"/* {HEAD} */\n"]
     for theme, selector in zip(
         THEMES, (":root", ':root[data-theme="dark"]'), strict=True
@@ -68,7 +70,7 @@ def css(palette: Mapping[str, Any]) -> str:
 
 
 def made() -> dict[Path, str]:
-    """The contents of each file."""
+    """Return the contents of each file."""
     palette = tomllib.loads(SOURCE.read_text("utf-8"))
     return {TARGETS["ts"]: typescript(palette), TARGETS["css"]: css(palette)}
 
@@ -79,7 +81,8 @@ def main() -> int:
             path.write_text(text, "utf-8")
         elif not path.is_file() or path.read_text("utf-8") != text:
             print(
-                f"{path} is not what {Path(__file__).name} makes: run it and commit the result",
+                f"{path} differs from the output of {Path(__file__).name}: run it "
+                "and commit the result",
                 file=sys.stderr,
             )
             return 1

@@ -18,6 +18,7 @@ import msgspec
 from botyard.formats.archive import BUNDLE
 from botyard.formats.registry import FORMATS
 from botyard.protocols.webgui import frames, messages, pushes
+from botyard.protocols.webgui.kernels.units import NO_READING
 from botyard.recording.samples import USUAL
 from botyard.servers.web.page import MAX_UPLOAD
 
@@ -27,7 +28,7 @@ HEAD = """// Made by tools/web_types.py from protocols/webgui, recording/samples
 
 
 def typescript(kind: Any) -> str:
-    """The TypeScript type of a Python annotation."""
+    """Return the TypeScript type of a Python annotation."""
     origin, args = get_origin(kind), get_args(kind)
     if hasattr(kind, "__metadata__"):
         return typescript(args[0])
@@ -57,7 +58,7 @@ def typescript(kind: Any) -> str:
 
 
 def interface(struct: type[msgspec.Struct], outgoing: bool) -> str:
-    """The interface of a struct. In requests, what has a default may be left out."""
+    """Return the interface of a struct. In requests, fields with a default may be left out."""
     lines = [
         f"/** {(struct.__doc__ or '').strip().splitlines()[0]} */",
         f"export interface {struct.__name__} {{",
@@ -73,7 +74,7 @@ def interface(struct: type[msgspec.Struct], outgoing: bool) -> str:
 
 
 def everything() -> str:
-    """The whole file."""
+    """Return the whole file of types."""
     structs = [
         s
         for s in (vars(messages) | vars(pushes)).values()
@@ -97,7 +98,7 @@ def everything() -> str:
         "MAP_MAGIC": int.from_bytes(frames.MAP_MAGIC, "little"),
         "HEADER_SIZE": frames.HEADER.size,
         "BLOCK_SIZE": frames.BLOCK.size,
-        "NO_READING": frames.NO_READING,
+        "NO_READING": NO_READING,
         "PAUSED": frames.PAUSED,
         "FASTEST": frames.FASTEST,
         "PAST": frames.PAST,
@@ -134,7 +135,8 @@ def main() -> int:
     if "--check" in sys.argv:
         if not TARGET.is_file() or TARGET.read_text("utf-8") != text:
             print(
-                f"{TARGET} is not what {Path(__file__).name} makes: run it and commit the result",
+                f"{TARGET} differs from the output of {Path(__file__).name}: run it "
+                "and commit the result",
                 file=sys.stderr,
             )
             return 1

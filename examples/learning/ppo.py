@@ -92,14 +92,14 @@ class Network:
             ]
 
     def forward(self, x: F4) -> tuple[F4, tuple[F4, F4, F4]]:
-        """Outputs (k, out) of inputs (k, in), and what `backward` needs."""
+        """Return the outputs (k, out) of inputs (k, in), and the values that `backward` needs."""
         w1, b1, w2, b2, w3, b3 = self.parameters
         first = np.tanh(x @ w1 + b1)
         second = np.tanh(first @ w2 + b2)
         return second @ w3 + b3, (x, first, second)
 
     def backward(self, kept: tuple[F4, F4, F4], gradient: F4) -> list[F4]:
-        """Gradients of the parameters from that of the outputs, (k, out)."""
+        """Return gradients of the parameters from the gradient of the outputs, (k, out)."""
         x, first, second = kept
         _, _, w2, _, w3, _ = self.parameters
         at_second = (gradient @ w3.T) * (1 - second * second)
@@ -156,15 +156,15 @@ class Policy:
 
     @property
     def parameters(self) -> list[F4]:
-        """All arrays that are learned."""
+        """Return all arrays that are learned."""
         return [*self.actor.parameters, *self.critic.parameters, self.log_std]
 
     def act(self, observations: F4) -> F4:
-        """The most probable actions, (k, actions)."""
+        """Return the most probable actions, (k, actions)."""
         return self.actor.forward(observations)[0]
 
     def log_probability(self, mean: F4, actions: F4) -> F4:
-        """Logarithm of the density of actions, (k,)."""
+        """Return the logarithm of the density of actions, (k,)."""
         z = (actions - mean) / np.exp(self.log_std)
         return np.asarray(
             -0.5 * (z * z).sum(1)
@@ -178,7 +178,7 @@ class Policy:
 
     @classmethod
     def load(cls, file: str | Path) -> Policy:
-        """A policy from a file of `save`."""
+        """Return the policy in a file of `save`."""
         with np.load(file, allow_pickle=False) as arrays:
             parameters = [arrays[name] for name in sorted(arrays)]
         policy = cls(
@@ -270,7 +270,7 @@ class Trainer:
         return self.policy
 
     def _collect(self) -> tuple[F4, F4, F4, F4, F4]:
-        """A rollout: observations, actions, their log probabilities, advantages and
+        """Return a rollout: observations, actions, their log probabilities, advantages and
         returns, with a row for each step and environment.
         """
         chosen, n, policy = self.settings, self.envs.num_envs, self.policy
@@ -296,8 +296,8 @@ class Trainer:
             self._returns += rewards[t]
             if ends[t].any():
                 self._note(ends[t] > 0, infos)
-                # an episode that was only cut off would have gone on: what it would
-                # still have brought is the value of its last state
+                # A truncated episode would have gone on: the value of its last state stands for the
+                # rewards that it would still have brought.
                 cut = np.flatnonzero(truncated)
                 if len(cut):
                     rewards[t, cut] += (
@@ -363,7 +363,7 @@ class Trainer:
     def _gradients(
         self, observed: F4, acted: F4, logs: F4, gain: F4, returns: F4
     ) -> list[F4]:
-        """Gradients of the loss by all parameters.
+        """Return the gradients of the loss by all parameters.
 
         Loss = −mean(min(r A, clip(r, 1 − ε, 1 + ε) A)) + c₁ mean((V − R)²) − c₂
         entropy, r = π(a|s) / π_old(a|s).
@@ -373,7 +373,7 @@ class Trainer:
         std = np.exp(policy.log_std)
         z = (acted - mean) / std
         ratio = np.exp(policy.log_probability(mean, acted) - logs)
-        # where the clipped branch is the smaller one, the loss is flat
+        # The loss is flat where the clipped branch is the smaller one.
         live = np.where(gain > 0, ratio < 1 + chosen.clip, ratio > 1 - chosen.clip)
         by_log = (-(ratio * gain) * live / count).astype(np.float32)
         by_std = (by_log[:, None] * (z * z - 1)).sum(0) - np.float32(chosen.entropy)
@@ -389,7 +389,7 @@ class Trainer:
 def success_rate(
     envs: gymnasium.vector.VectorEnv[Any, Any, Any], policy: Policy, seed: int
 ) -> float:
-    """Share of the first episodes of all environments, begun with `seed`, that end in
+    """Return the share of the first episodes of all environments, started with `seed`, that end in
     success, without noise on the actions.
     """
     observed, _ = envs.reset(seed=seed)

@@ -17,8 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-# matrices of this size are multiplied faster by one thread than by several that wait
-# for each other
+# One thread multiplies matrices of this size faster than several threads that wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from botyard.extras import lacking, missing
@@ -45,7 +44,7 @@ reached 0.947 to 0.967.
 
 
 def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """So many worlds of Navigate."""
+    """Return a batch of `Navigate` worlds."""
     return gymnasium.make_vec(
         "botyard/Navigate-v0",
         num_envs=n,
@@ -84,14 +83,14 @@ def record_drive(policy: Policy, file: Path, seed: int = 3) -> None:
     """Record one episode on an unseen map; `botyard replay` shows it, `botyard render`
     makes a movie of it.
 
-    A world of a batch is, to the last bit, a `Simulation` of its own: that one is
-    driven beside it, and recorded.
+    A world of a batch equals a single `Simulation` to the last bit. That simulation is
+    driven next to it, and recorded.
     """
     env = botyard.learning.Environment("Navigate", rays=RAYS, scenes=UNSEEN)
     observed, info = env.reset(seed=seed)
     sim = env.worlds.world(0)
     (robot,) = sim.robots.values()
-    # what somebody reads is recorded
+    # Only sensors that have a reader are recorded.
     robot.laser.subscribe("the policy")
     ended, steps = False, 0
     with sim.record(file):
@@ -112,17 +111,25 @@ def record_drive(policy: Policy, file: Path, seed: int = 3) -> None:
 
 
 def main() -> int:
-    """Train, try, draw. Exit status 1: fewer goals than wanted."""
+    """Train a policy, try it, and draw its runs. Returns 1 if it reached fewer goals than
+    wanted.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--steps", type=float, default=2e6, help="steps of environments"
+        "--steps", type=float, default=2e6, help="number of environment steps"
     )
-    parser.add_argument("--worlds", type=int, default=256, help="environments at once")
+    parser.add_argument(
+        "--worlds", type=int, default=256, help="number of environments in a batch"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "out", type=Path, nargs="?", default=Path(), help="folder for what it writes"
+        "out",
+        type=Path,
+        nargs="?",
+        default=Path(),
+        help="folder for the files that the program writes",
     )
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

@@ -80,9 +80,8 @@ SENSOR = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1))
 
 def main(robot: str) -> None:
     """Answer each scan by a velocity."""
-    node = (
-        DomainParticipant()
-    )  # the domain of ROS_DOMAIN_ID is given in CYCLONEDDS_URI, see test_ros.py
+    # CYCLONEDDS_URI sets the domain of ROS_DOMAIN_ID, see test_ros.py.
+    node = DomainParticipant()
     scans = DataReader(
         node, Topic(node, f"rt/{robot}/base_scan", LaserScan), qos=SENSOR
     )

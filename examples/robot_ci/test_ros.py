@@ -12,11 +12,12 @@ import pytest
 from botyard.testing import RobotWorld, near, stands
 
 HERE = Path(__file__).parent
-PYTHON_OF_ROS1 = "/usr/bin/python3"  # the one that has rospy
+# Debian's Python has rospy; the Python of an environment has not.
+PYTHON_OF_ROS1 = "/usr/bin/python3"
 
 
 def reads_its_laser(world: RobotWorld) -> bool:
-    """The program has subscribed to the scans of bob: from now on it answers."""
+    """Return whether the program has subscribed to the scans of bob: from then on it answers."""
     return world.sim.robots["bob"].laser.is_read
 
 
@@ -36,7 +37,7 @@ def test_a_peer_of_ros2_reaches_the_dock(world: RobotWorld) -> None:
     """ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE are in the environment: a node of
     ROS 2 needs no more.
 
-    This peer has Cyclone DDS without ROS 2, which is told by its own variable.
+    This peer has Cyclone DDS without ROS 2, which has its own variable.
     """
     interface = '<General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces></General>'
     uri = f'<Domain Id="{world.env["ROS_DOMAIN_ID"]}">{interface}</Domain>'

@@ -11,7 +11,8 @@ import rospy
 from geometry_msgs.msg import Twist
 from sensor_msgs.msg import LaserScan
 
-NEAR = 0.8  # m
+# Distance at which the robot turns, m.
+NEAR = 0.8
 
 
 def drive(scan: LaserScan) -> None:

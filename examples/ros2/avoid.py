@@ -16,7 +16,8 @@ from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import LaserScan
 
-NEAR = 0.8  # m
+# Distance at which the robot turns, m.
+NEAR = 0.8
 
 
 class Avoid(Node):
@@ -46,6 +47,6 @@ class Avoid(Node):
 
 
 rclpy.init()
-# Ctrl-C, and a signal to terminate, which rclpy answers by a shutdown
+# Both Ctrl-C and a signal to terminate end the program; rclpy answers the signal by a shutdown.
 with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
     rclpy.spin(Avoid())

@@ -23,7 +23,7 @@ SERVERS = {
 
 
 def generate_launch_description() -> LaunchDescription:
-    """All programs."""
+    """Return all programs of the launch."""
     parameters = [str(HERE / "nav2.yaml")]
     nodes = [
         Node(

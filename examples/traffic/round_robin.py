@@ -33,7 +33,7 @@ class RoundRobin(Supervisor):
         self.last = -1
 
     def conflicts(self, robot: int, sector: int) -> list[tuple[int, int]]:
-        """Robots and sectors that conflict with one."""
+        """Return the robots and sectors that conflict with one sector."""
         starts, others = self.task.conflicts
         g = self.task.first[robot] + sector
         return [

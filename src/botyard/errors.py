@@ -18,9 +18,9 @@ class ExitCode(IntEnum):
     """Exit statuses of the program (feature table EXIT-001…014)."""
 
     OK = 0
-    # Not in AMRISim's table: used by our own client commands.
+    # Status of botyard's client commands; it is not in AMRISim's table.
     PEER = 1
-    # Not in AMRISim's table either: a recording cannot be read.
+    # Status for a recording that cannot be read; it is not in AMRISim's table either.
     UNREADABLE = 2
     MODELS_MISSING = 234
     ROS_MASTER = 235
@@ -41,8 +41,14 @@ MAX_REASON = 1000
 
 
 def escaped(text: str) -> str:
-    r"""Return `text` with each unprintable character escaped (``\n``, ``\x1b``,
-    ``\u202e``).
+    r"""Return a text with each unprintable character escaped.
+
+    Parameters
+    ----------
+    text : str
+        Untrusted text. A line break becomes ``\n``, a control character ``\x1b``, a
+        mark of direction ``\u202e``. Printable characters of all languages are not
+        changed.
     """
     if text.isprintable():
         return text
@@ -53,7 +59,13 @@ def escaped(text: str) -> str:
 
 
 class BotyardError(Exception):
-    """Base class of all errors that botyard raises on purpose."""
+    """Base class of all errors that botyard raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : ExitCode
+        Status with which the command line ends if nothing handles the error.
+    """
 
     exit_code: ExitCode = ExitCode.WORLD_INIT
 
@@ -70,7 +82,7 @@ class FormatError(BotyardError):
     reason : str
         Expected and found value.
     path : path-like, optional
-        The file.
+        Name of the file.
     line : int, optional
         Line number, counted from 1.
     """
@@ -100,17 +112,20 @@ class FormatError(BotyardError):
         self.args = (escaped(f"{where}: {reason}" if where else reason),)
 
     def rewrite(self, translate: Callable[[str], str]) -> None:
-        """Translate reason and path, such as names of temporary files, and rebuild the
-        message.
+        """Replace words in the reason and in the path, and rebuild the message.
+
+        Parameters
+        ----------
+        translate : callable
+            Function from a text to the text for users. For example, it replaces names
+            of temporary files by the names of the user's files.
         """
         self.reason = translate(self.reason)
         self.path = None if self.path is None else translate(self.path)
         self._tell()
 
-    def __reduce__(
-        self,
-        # For pickle: a worker process may raise the error.
-    ) -> tuple[object, ...]:
+    # Pickle needs this method: a worker process may raise the error.
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.reason, self.path, self.line)
 
 
@@ -146,12 +161,17 @@ class BudgetError(FormatError):
     An error raised by a reader is also an error of its format (`budget_error`), and has
     the exit code of the format.
 
+    Parameters
+    ----------
+    reason, path, line
+        See `FormatError`.
+
     Attributes
     ----------
     limit : str
         Name of the limit, as in ``--max-read``.
     found : float
-        Amount found, as far as it was counted.
+        Amount found before counting stopped.
     """
 
     def __init__(
@@ -196,7 +216,12 @@ class ModelBudgetError(BudgetError, ModelFileError):
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
     """Return the subclass of `BudgetError` and of a format's error.
 
-    Create it if necessary.
+    The class is created if necessary, once for each format.
+
+    Parameters
+    ----------
+    kind : type of FormatError
+        Error of the format, such as `MapError`.
     """
     if issubclass(BudgetError, kind):
         return BudgetError
@@ -221,14 +246,12 @@ def _make_budget_error(
 
 
 class ModelError(BotyardError):
-    """A robot or sensor model is unknown, or its description is not valid (exit code
-    249).
-    """
+    """A robot or sensor model is unknown or not valid (exit code 249)."""
 
     exit_code = ExitCode.ROBOT_INIT
 
     def __init__(self, text: str = "") -> None:
-        # Escaped, because a description may come from an untrusted file.
+        # Escape the text, because a description may be from an untrusted file.
         super().__init__(escaped(text))
 
 
@@ -258,9 +281,16 @@ class ArgumentError(WorldError, ValueError):
 
 
 class WorldFaultError(ArgumentError):
-    """A command, parameter or state written into some worlds of `Worlds` is not valid.
+    """Some worlds of `Worlds` got a command, parameter or state that is not valid.
 
     All other worlds continue.
+
+    Parameters
+    ----------
+    faults : mapping of int to str
+        Reason for each faulty world, at least one.
+    end : str
+        Text at the end of the message, after the reasons.
 
     Attributes
     ----------
@@ -304,7 +334,7 @@ class NameRuleError(WorldError):
 class NotNowError(WorldError):
     """The operation is not possible in the current state.
 
-    For example, it needs a running or a paused simulation.
+    Some operations need a running simulation, others a paused one.
     """
 
 
@@ -321,12 +351,12 @@ class CommandLineError(BotyardError):
 class KeptFileError(BotyardError):
     """A file exists that this program did not write.
 
-    It is not overwritten (exit code 255).
+    The file is not overwritten (exit code 255).
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Name of the file.
     """
 
     exit_code = ExitCode.COMMAND_LINE
@@ -348,7 +378,7 @@ class BusyFileError(KeptFileError):
     Parameters
     ----------
     path : path-like
-        The file.
+        Name of the file.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -384,7 +414,7 @@ class PortError(BotyardError):
 
 
 class PlanError(FormatError):
-    """The plan of a study is not valid (exit code 255: the command line names it)."""
+    """The plan of a study is not valid (exit code 255, as for a command line)."""
 
     exit_code = ExitCode.COMMAND_LINE
 
@@ -400,9 +430,7 @@ class StateError(WorldError, ValueError):
 
 
 class RecordingError(FormatError):
-    """A recording is damaged, too large, of another version, or not a recording (exit
-    code 2).
-    """
+    """A recording is damaged, too large or of another version (exit code 2)."""
 
     exit_code = ExitCode.UNREADABLE
 
@@ -410,7 +438,7 @@ class RecordingError(FormatError):
 class CommandError(BotyardError, ValueError):
     """A robot rejects a command with invalid values (exit code 255).
 
-    Also a ValueError.
+    The class also derives from ValueError.
     """
 
     exit_code = ExitCode.COMMAND_LINE
@@ -423,16 +451,26 @@ class PeerError(BotyardError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``'.
+    """Return the end of a message that suggests the most similar known word.
 
-    Did you mean "x"?'`` for the known word most similar to `word`, or "".
+    Parameters
+    ----------
+    word : str
+        Unknown word, in upper or lower case.
+    known : iterable of str
+        Known words in lower case.
+
+    Returns
+    -------
+    str
+        Text such as ``; did you mean "laser"?``; empty if no word is similar.
     """
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def __getattr__(name: str) -> type[Warning]:
-    # The name of releases before 0.2; it goes with 0.3.
+    # The name in releases before 0.2; release 0.3 removes it.
     if name == "DoubtWarning":
         warnings.warn(
             "DoubtWarning has a new name: PlacementWarning",

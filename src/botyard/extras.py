@@ -1,7 +1,8 @@
 """Optional dependencies ("extras"): their modules, purpose and installation.
 
-This is the only registry. The command line checks it at the start, features that need
-an extra check it when called from Python, and ``botyard doctor`` prints it.
+This is the only registry. At start-up, the command line checks with this registry that
+the needed extras are installed. Features that depend on an extra check this also when a
+Python program calls them. ``botyard doctor`` prints the registry.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
     "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),
     "window": Extra(("webview",), "the page in its own window"),
+    "xacro": Extra(("xacro",), "robot models from xacro files"),
     "zenoh": Extra(("zenoh",), "ROS 2 over Zenoh"),
 }
 """All extras by their names in pyproject.toml."""
@@ -71,6 +73,11 @@ EXTRAS: Final[Mapping[str, Extra]] = {
 
 def is_installed(extra: str) -> bool:
     """Return whether all modules of an extra can be found; import none of them.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra, a key of `EXTRAS`.
 
     Raises
     ------
@@ -83,7 +90,12 @@ def is_installed(extra: str) -> bool:
 def is_there(module: str) -> bool:
     """Return whether a module can be found, without importing it.
 
-    For features that need only one module of an extra.
+    Use it for features that need only one module of an extra.
+
+    Parameters
+    ----------
+    module : str
+        Name of a top-level module.
     """
     try:
         return importlib.util.find_spec(module) is not None
@@ -95,7 +107,17 @@ def is_there(module: str) -> bool:
 def install_command(extras: Iterable[str]) -> str:
     """Return the pip command that installs extras into the running environment.
 
-    It installs from the checkout if botyard was installed from one.
+    The command installs from the checkout if botyard was installed from one.
+
+    Parameters
+    ----------
+    extras : iterable of str
+        Names of extras, in any order.
+
+    Returns
+    -------
+    str
+        Command line for a shell in the working folder.
     """
     names = ",".join(sorted(extras))
     checkout = _checkout()
@@ -110,16 +132,20 @@ def install_command(extras: Iterable[str]) -> str:
 
 
 def _checkout() -> Path | None:
-    """Return the source checkout of this package.
+    """Return the folder of the source checkout from which this package runs or was installed.
 
-    None if it was installed from a wheel.
+    None if the package was installed from a wheel.
     """
     folder = Path(__file__).resolve().parents[2]
     if (folder / "src" / "botyard").is_dir() and (folder / "pyproject.toml").is_file():
         return folder
     try:
+        # pip writes this file for installations from a folder, editable ones included
+        # (PEP 610).
         text = importlib.metadata.distribution("botyard").read_text("direct_url.json")
         url = urlparse(json.loads(text)["url"]) if text else None
+    # Metadata may be missing or broken; the command for the package index is then
+    # right.
     except (
         importlib.metadata.PackageNotFoundError,
         OSError,
@@ -138,6 +164,7 @@ def _checkout() -> Path | None:
 def _pip() -> str:
     """Return the shortest command line for pip of the running environment."""
     prefix = Path(sys.prefix)
+    # In an activated environment, plain `pip` belongs to that environment.
     if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == str(prefix):
         return "pip"
     program = prefix / ("Scripts" if os.name == "nt" else "bin") / "pip"
@@ -145,12 +172,29 @@ def _pip() -> str:
         return f"{shlex.quote(sys.executable)} -m pip"
     try:
         return shlex.quote(str(program.relative_to(Path.cwd())))
+    # The environment is not below the current folder.
     except ValueError:
         return shlex.quote(str(program))
 
 
 def missing(extras: Iterable[str]) -> list[str]:
-    """Return the extras that are not installed."""
+    """Return the extras that are not installed.
+
+    Parameters
+    ----------
+    extras : iterable of str
+        Names of extras, keys of `EXTRAS`.
+
+    Returns
+    -------
+    list of str
+        Missing extras, in the given order.
+
+    Raises
+    ------
+    KeyError
+        There is no such extra.
+    """
     return [extra for extra in extras if not is_installed(extra)]
 
 
@@ -163,6 +207,11 @@ def lacking(what: str | Sequence[str], *extras: str) -> str:
         Requested feature or features.
     *extras : str
         Missing extras.
+
+    Returns
+    -------
+    str
+        Message with the command that installs the extras, and their remarks.
     """
     things = [what] if isinstance(what, str) else what
     needs = "needs" if len(things) == 1 else "need"
@@ -178,7 +227,13 @@ def lacking(what: str | Sequence[str], *extras: str) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence: ``a, b and c``."""
+    """Return words as a list in a sentence: ``a, b and c``.
+
+    Parameters
+    ----------
+    words : sequence of str
+        At least one word.
+    """
     return (
         " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
     )

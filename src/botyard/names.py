@@ -21,6 +21,11 @@ def is_name(name: object) -> bool:
 
     A valid name is a str of 1 to `MAX_NAME` printable characters (`str.isprintable`),
     not only spaces.
+
+    Parameters
+    ----------
+    name : object
+        Name; any object, because names come from messages of clients.
     """
     return (
         isinstance(name, str)
@@ -34,6 +39,11 @@ def is_host(text: str) -> bool:
     """Return whether the operating system can look up a host name or an address.
 
     Functions of sockets raise UnicodeError for labels that are empty or too long.
+
+    Parameters
+    ----------
+    text : str
+        Host name or address, such as an option's value. It is not looked up.
     """
     try:
         return bool(text.encode("idna")) and text.isprintable()
@@ -55,12 +65,16 @@ def check_name(
     error : type of BotyardError
         Type of the error to raise.
 
+    Returns
+    -------
+    str
+        `name` itself.
+
     Raises
     ------
     WorldError
         Or `error`: the name is not a str, is empty, too long, or contains an
-        unprintable
-        character.
+        unprintable character.
     """
     if isinstance(name, str) and is_name(name):
         return name
@@ -69,7 +83,7 @@ def check_name(
     elif len(name) > MAX_NAME:
         found = f"{len(name)} characters: {shown(name, 24)}"
     elif not name or name.isspace():
-        found = "an empty one" if not name else "only spaces"
+        found = "an empty name" if not name else "only spaces"
     else:
         found = f'"{shown(name)}"'
 
@@ -82,6 +96,13 @@ def shown(text: object, limit: int = MAX_NAME) -> str:
     """Return untrusted text made safe for a log line, a message or a window.
 
     The text is escaped and cut to `limit` characters with an ellipsis.
+
+    Parameters
+    ----------
+    text : object
+        Text, or an object whose `str` is shown.
+    limit : int
+        Greatest length of the result, characters.
     """
     raw = str(text)
     safe = escaped(raw[: limit + 1])
@@ -89,8 +110,15 @@ def shown(text: object, limit: int = MAX_NAME) -> str:
 
 
 def body_name(name: str) -> str:
-    """Return a valid name for an object of a map, whose name in the file may be
-    anything.
+    """Return a valid name for an object of a map.
+
+    The name in the file can be any text: it is escaped and cut. A name without a
+    printable character becomes "box".
+
+    Parameters
+    ----------
+    name : str
+        Name in the file.
     """
     found = shown(name)
     return found if is_name(found) else "box"
@@ -100,6 +128,12 @@ def file_stem(name: str) -> str:
     """Return a safe stem of a file name from a name sent by a client.
 
     It contains letters, digits, ``-`` and ``_`` only, so it never leaves the folder.
+
+    Parameters
+    ----------
+    name : str
+        Name or path; folders and the last suffix are dropped. Without a usable
+        character the result is "botyard".
     """
     stem = name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     return (

@@ -1,8 +1,8 @@
 """Unit conversions and angle wrapping; the only place that defines their rules.
 
 Inside botyard, all values are SI (metres, radians, seconds, volts). Millimetres,
-degrees and the Pioneer protocol's scaled integers appear only at the interfaces, and
-pass through these functions.
+degrees and the Pioneer protocol's scaled integers appear only at the interfaces, which
+convert them with these functions.
 """
 
 from __future__ import annotations
@@ -11,30 +11,56 @@ import math
 from typing import Final
 
 TWO_PI: Final = 2.0 * math.pi
+"""One turn, rad."""
 DEG: Final = math.pi / 180.0
 """One degree, rad."""
 
 
 def mm(metres: float) -> float:
-    """Convert metres to millimetres."""
+    """Convert metres to millimetres.
+
+    Parameters
+    ----------
+    metres : float
+        Length, m. The result is not rounded: see `to_int_wrapped` for counts on the
+        wire.
+    """
     return metres * 1000.0
 
 
 def from_mm(millimetres: float) -> float:
     """Convert millimetres to metres.
 
-    A division, so that whole millimetres give the float nearest to the decimal value.
+    The function divides, so that whole millimetres give the float nearest to the
+    decimal value.
+
+    Parameters
+    ----------
+    millimetres : float
+        Length, mm.
     """
     return millimetres / 1000.0
 
 
 def deg(radians: float) -> float:
-    """Convert radians to degrees."""
+    """Convert radians to degrees.
+
+    Parameters
+    ----------
+    radians : float
+        Angle, rad; it is not wrapped.
+    """
     return math.degrees(radians)
 
 
 def from_deg(degrees: float) -> float:
-    """Convert degrees to radians."""
+    """Convert degrees to radians.
+
+    Parameters
+    ----------
+    degrees : float
+        Angle, °; it is not wrapped.
+    """
     return math.radians(degrees)
 
 
@@ -59,7 +85,15 @@ def wrap_angle(angle: float) -> float:
 
 
 def clamp(value: float, low: float, high: float) -> float:
-    """Return `value` limited to [`low`, `high`]."""
+    """Return `value` limited to [`low`, `high`].
+
+    Parameters
+    ----------
+    value : float
+        Number in any unit. NaN stays NaN.
+    low, high : float
+        Ends of the range in the same unit, low ≤ high.
+    """
     return low if value < low else high if value > high else value
 
 
@@ -67,6 +101,18 @@ def to_int_wrapped(value: float, bits: int) -> int:
     """Truncate towards zero and wrap into a signed integer, like a counter on the wire.
 
     Values that are not finite give 0, so that no reading can break a report.
+
+    Parameters
+    ----------
+    value : float
+        Number in units of the wire.
+    bits : int
+        Width of the integer.
+
+    Returns
+    -------
+    int
+        Integer in −2ᵇⁱᵗˢ⁻¹ … 2ᵇⁱᵗˢ⁻¹ − 1 (two's complement).
     """
     if not math.isfinite(value):
         return 0
@@ -78,6 +124,14 @@ def to_int_saturated(value: float, low: int, high: int) -> int:
     """Round to the nearest integer and limit to [`low`, `high`].
 
     NaN gives 0 (limited).
+
+    Parameters
+    ----------
+    value : float
+        Number in units of the wire, also an infinite one. A half is rounded to the even
+        neighbour.
+    low, high : int
+        Least and greatest integer, such as the range of the field on the wire.
     """
     if math.isnan(value):
         return int(clamp(0, low, high))

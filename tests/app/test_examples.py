@@ -1,6 +1,4 @@
-"""The examples, and the code of the page about serving from Python, run as they stand
-there.
-"""
+"""Run the examples, and the code blocks of the page about serving from Python."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Interfaces of the package: entries of the same registry as those of others, with
-options of the run under shorter names.
+"""Interfaces of the package are entries of the registry that plug-ins use.
+
+Options of the run name them by shorter names.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 def started(o: RunOptions, act: Any) -> None:
-    """Do something with the interfaces of a run."""
+    """Call a function with the interfaces of a run."""
 
     async def main() -> None:
         sim = Simulation()
@@ -308,5 +309,5 @@ def test_a_port_that_somebody_chose_must_be_had_and_the_usual_one_need_not() -> 
 
         assert (
             INTERFACE_OPTIONS["ambf"].tolerated(RunOptions(ambf="2.0"))
-            == "--ambf-port chooses another one"
+            == "--ambf-port selects another port"
         )

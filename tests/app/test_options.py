@@ -1,5 +1,5 @@
-"""The table of options: what stands there is what the command line, files,
-`botyard.serve` and the reference have.
+"""One table of options feeds the command line, files, `botyard.serve` and the
+reference.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ VALUES = [
     "name", [n for n, o in OPTIONS.items() if o.flags and not o.hidden]
 )
 def test_files_and_the_command_line_take_the_same_values(name: str) -> None:
-    """What a file may say is what click takes afterwards, with the same result."""
+    """A value that a file may hold gives the same result on the command line."""
     option, parameter = OPTIONS[name], PARAMETERS[name]
     context = click.Context(command)
     for value in VALUES:

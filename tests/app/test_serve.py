@@ -1,5 +1,6 @@
-"""`botyard.serve` with real sockets: in a thread, in an event loop, until it ends; what
-it offers, and that nothing of it is left.
+"""`botyard.serve` with real sockets, in a thread or an event loop:
+
+offers, end and clean-up.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from tests.waiting import PATIENCE, wait
 
 
 def world() -> botyard.Simulation:
-    """An empty plane with two robots, of which a step takes no time."""
+    """An empty plane with two robots, whose steps take no time."""
     sim = botyard.Simulation(seed=1, step=0.01)
     sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
     sim.add_robot("amigo", "bob", pose=(3.0, 0.0, 0.0))
@@ -68,7 +69,7 @@ def is_open(address: tuple[str, int]) -> bool:
 
 
 def surroundings() -> tuple[Any, ...]:
-    """What a library must leave as it was."""
+    """Process-wide state that a library must not change."""
     handlers = [
         logging.getLogger(name).handlers[:]
         for name in (None, "botyard", "uvicorn", "asyncio")
@@ -89,7 +90,7 @@ def nothing_is_left() -> Iterator[None]:
     assert surroundings() == before
 
 
-# -- in a thread of its own
+# -- in a separate thread
 
 
 def test_all_ports_are_open_when_the_block_begins_and_closed_when_it_is_left() -> None:
@@ -193,11 +194,14 @@ def test_calls_are_made_in_the_simulators_thread(
         running.call(running.pause)
         with (  # noqa: PT012
             monkeypatch.context() as patch,
-            pytest.raises(NotNowError, match="its own thread cannot wait for it"),
+            pytest.raises(NotNowError, match="own thread cannot wait for it"),
         ):
             patch.setattr(
-                Control, "do", lambda *_: promise()
-            )  # what takes longer than a moment
+                Control,
+                "do",
+                lambda *_: promise(),
+                # These operations take time.
+            )
             running.call(running.do, StepNow(steps=1000))
 
         running.call(running.stop)
@@ -215,7 +219,8 @@ def test_who_waits_when_the_end_comes_is_told(monkeypatch: pytest.MonkeyPatch) -
         except NotNowError as error:
             told.append(error)
 
-    monkeypatch.setattr(Control, "do", lambda *_: promise())  # what is never done
+    # This operation never ends.
+    monkeypatch.setattr(Control, "do", lambda *_: promise())
     with serve() as running:
         asker = threading.Thread(target=ask)
         asker.start()
@@ -223,7 +228,7 @@ def test_who_waits_when_the_end_comes_is_told(monkeypatch: pytest.MonkeyPatch) -
 
     asker.join(PATIENCE)
     assert [str(error) for error in told] == [
-        "the simulator ended before this was done"
+        "the simulator ended before this call was done"
     ]
 
 
@@ -239,7 +244,8 @@ def test_who_waits_for_work_in_pieces_when_the_end_comes_is_told() -> None:
     sim = world()
     with serve(sim) as running:
         running.pause()
-        sim.before_step(lambda: time.sleep(0.003))  # a thousand take long
+        # Slow each step down: 1000 steps then take 3 s.
+        sim.before_step(lambda: time.sleep(0.003))
         askers = [
             threading.Thread(target=ask, args=(one,))
             for one in (StepNow(steps=1000), StepNow(steps=1000))
@@ -251,14 +257,15 @@ def test_who_waits_for_work_in_pieces_when_the_end_comes_is_told() -> None:
 
     for asker in askers:
         asker.join(PATIENCE)
-    assert told == ["the simulator ended before this was done"] * 2
+    assert told == ["the simulator ended before this call was done"] * 2
 
 
 def test_a_call_in_the_moment_of_the_end() -> None:
     with serve() as running:
         loop = running._loop
     assert loop is not None
-    running._loop = loop  # closed, and not yet forgotten
+    # Put the closed loop back, as a call sees it that comes in the moment of the end.
+    running._loop = loop
     with pytest.raises(NotNowError, match="has ended"):
         running.call(print)
     assert not running._waiting
@@ -273,7 +280,7 @@ def test_an_error_in_the_block_closes_and_comes_out() -> None:
 
 
 class Fault(Exception):
-    """Of a program that acts before steps."""
+    """Raise an error in a callback that runs before steps."""
 
 
 def failing(after: int) -> botyard.Simulation:
@@ -306,7 +313,10 @@ def test_an_error_of_the_simulator_is_raised_once() -> None:
 
 
 def test_moments_are_kept_for_the_page() -> None:
-    """As long as it says, and none without a page; those of a program are its own."""
+    """Moments are kept for `history` seconds, and not without a page.
+
+    Moments that a program keeps are left alone.
+    """
     sims = [world() for _ in range(4)]
     sims[3].history.keep(minutes=1.0)
     with (
@@ -365,14 +375,14 @@ CHANGES = {
 
 
 def test_no_other_thread_may_change_or_save_a_world_that_is_served() -> None:
-    """Bodies that come and go move the arrays that a kernel of the simulator's thread
-    is in.
+    """Adding and removing bodies reallocates the arrays that a kernel in the
+    simulator's thread uses.
     """
     sim = world()
     sim.attach("ann", "bob")
     with serve(sim) as running:
         for change in CHANGES.values():
-            with pytest.raises(NotNowError, match="another thread"):
+            with pytest.raises(NotNowError, match="its own thread runs it"):
                 change(sim)
 
         running.call(CHANGES["detach"], sim)
@@ -386,7 +396,7 @@ def test_no_other_thread_may_change_or_save_a_world_that_is_served() -> None:
 def test_what_is_read_or_drawn_beside_the_steps_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fixture sees to it that neither its thread nor its process is left."""
+    """The fixture checks that neither the thread nor the process is left."""
     monkeypatch.chdir(tmp_path)
     before = sys.getswitchinterval()
     with serve() as one, serve() as two:
@@ -410,7 +420,7 @@ def test_in_a_notebook_there_is_a_running_loop_already() -> None:
 def test_it_can_be_started_without_a_block_and_used_again() -> None:
     serving = serve()
     running = serving.start()
-    with pytest.raises(NotNowError, match="already runs"):
+    with pytest.raises(NotNowError, match="already running"):
         serving.start()
     assert running.wait(0.0) is None
     running.stop()
@@ -566,11 +576,11 @@ def test_in_the_event_loop_of_the_program() -> None:
                 await asyncio.sleep(0.001)
             addresses = list(running.ports.values())
             assert running.is_running and running.status is None
-            with pytest.raises(NotNowError, match="already runs"):
+            with pytest.raises(NotNowError, match="already running"):
                 async with serving:
                     raise AssertionError
 
-            with pytest.raises(NotNowError, match="already runs"):
+            with pytest.raises(NotNowError, match="already running"):
                 serving.start()
 
         writer.close()

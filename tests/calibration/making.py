@@ -43,7 +43,7 @@ MIDDLE = (5.5, 4.5)
 
 @dataclass
 class Known:
-    """A robot with its log, and what is known of it by the names of the values."""
+    """A robot with its log and its true values by name."""
 
     spec: RobotSpec
     log: Log
@@ -60,8 +60,9 @@ def known_robots(
     turns: bool = True,
     given: dict[str, float] | None = None,
 ) -> list[Known]:
-    """Robots with random parameters, but for those that are given, that drive about in
-    the middle of a hall.
+    """Return robots with random parameters that drive about in the middle of a hall.
+
+    Given parameters are not random.
     """
     rng = np.random.default_rng(seed)
     base = load_robot("p3dx")
@@ -143,7 +144,10 @@ def _values(rng: np.random.Generator) -> dict[str, float]:
 
 
 def _rule(rng: np.random.Generator) -> dict[str, float]:
-    """Of reflectors; from numbers of its own, so that the other values stay."""
+    """Return a random rule of reflectors.
+
+    It has its own random numbers, so that the other values do not change.
+    """
     return {
         "reflector max_range": rng.uniform(4.5, 7.0),
         "reflector max_incidence": rng.uniform(0.4, 0.7),
@@ -198,7 +202,9 @@ def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
 
 
 def _command(rng: np.random.Generator, pose: F8) -> tuple[float, float]:
-    """Anything near the middle of the hall, else back to it."""
+    """Return a random command near the middle of the hall, otherwise a command back to
+    it.
+    """
     x, y = MIDDLE[0] - pose[0], MIDDLE[1] - pose[1]
     if np.hypot(x, y) < 1.5:
         return float(rng.uniform(-0.4, 0.5)), float(rng.uniform(-1.2, 1.2))
@@ -244,5 +250,5 @@ def _known(
 
 @cache
 def twenty() -> list[Known]:
-    """The robots of the acceptance."""
+    """The twenty robots of the acceptance test."""
     return known_robots(20, 100.0, 4)

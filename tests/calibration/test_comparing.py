@@ -1,4 +1,4 @@
-"""Two logs side by side, and both commands."""
+"""Comparison of two logs, in Python and by command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def with_truth(one: Known) -> Log:
 
 
 def test_what_two_logs_tell() -> None:
-    """Drift, residuals of scans and timing are those of the robots that are known."""
+    """Drift, scan residuals and timing agree with the known robots."""
     a, b = twenty()[7], twenty()[8]
     found = compare(with_truth(a), with_truth(b), BASE, scene=HALL)
     by_name = {one.name: one for one in found.quantities}
@@ -104,7 +104,7 @@ def test_pages_stand_alone(tmp_path: Path) -> None:
 
 
 def write_csv(one: Known, folder: Path, name: str) -> tuple[Path, Path]:
-    """The log and the truth as tables."""
+    """Write the log and the truth as tables."""
     log, truth = folder / f"{name}.csv", folder / f"{name}-truth.csv"
     at = np.searchsorted(one.log.commands.time, one.log.odometry.time, "right") - 1
     commands = one.log.commands.values[np.maximum(at, 0)]

@@ -1,6 +1,4 @@
-"""The parts of the fits against naive twins, simulations of the formulas, and the
-engine's own kernels.
-"""
+"""Parts of the fits against naive twins, simulated formulas and the engine's kernels."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ def test_a_twist_is_the_way_of_many_short_steps() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_ramp_is_that_of_the_engine(seed: int) -> None:
-    """Commands on steps: velocities at the ends of steps are those of the kernel,
-    exactly.
-    """
+    """Velocities at the ends of steps equal the kernel's exactly."""
     rng = np.random.default_rng(seed)
     accel, decel, step = rng.uniform(0.2, 1.5, 3)[0], rng.uniform(0.2, 1.5), 0.1
     times = np.arange(20) * 7 * step
@@ -82,7 +78,7 @@ def dense(bands: np.ndarray) -> np.ndarray:
 
 
 def test_the_covariance_is_that_of_simulated_deviations() -> None:
-    """Each of its four sources by itself, against many draws."""
+    """Each of the four sources alone agrees with many draws."""
     rng = np.random.default_rng(1)
     k, per, step = 4, 6, 0.1
     twists = np.stack(
@@ -159,7 +155,8 @@ def test_variances_come_back_from_draws_of_them() -> None:
 
 def test_corrected_odometry_is_that_of_the_wheels() -> None:
     left, right, nominal, actual = 1.02, 0.97, 0.36, 0.38
-    dl, dr = 0.5, 0.7  # by odometry
+    # These are the distances of the wheels as odometry reports them, m.
+    dl, dr = 0.5, 0.7
     matrix = matrix_of(
         (left + right) / 2, (right - left) / 2, actual / nominal, nominal
     )
@@ -171,8 +168,9 @@ def test_corrected_odometry_is_that_of_the_wheels() -> None:
 
 
 def test_what_is_told_and_what_is_not() -> None:
-    """Two parameters that appear only as a sum: one of them stays, and the other takes
-    all.
+    """Two parameters that occur only as a sum:
+
+    one keeps its value, the other takes the whole.
     """
     x = np.linspace(0.0, 1.0, 50)
     parameters = [Parameter(name, "", "", 0.0, 1.0) for name in ("a", "b", "c")]
@@ -184,7 +182,8 @@ def test_what_is_told_and_what_is_not() -> None:
     assert fit["a"] + fit["b"] == pytest.approx(1.0, abs=0.02)
     assert fit.value("c").holds(3.0)
     with pytest.warns(DeprecationWarning, match="is_determined"):
-        assert fit.value("c").is_told  # the name of releases before 0.2
+        # `is_told` is the name of releases before 0.2.
+        assert fit.value("c").is_told
     assert fit.directions[0].information == pytest.approx(0.0, abs=1e-6)
     assert fit.directions[0].weights["a"] == pytest.approx(0.5, abs=0.01)
     design = np.stack([np.ones(50), x], axis=1)
@@ -233,8 +232,8 @@ def test_clocks() -> None:
 
 
 def test_robot_files_give_the_robot_back() -> None:
-    """Of every shipped model with wheels on an axis; as what differs from it, or whole
-    when the name is taken.
+    """Every shipped model with wheels on one axis is read back, as differences or in
+    full when the name is taken.
     """
     for name in robot_names():
         base = load_robot(name)

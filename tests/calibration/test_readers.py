@@ -1,5 +1,7 @@
-"""One run, read from a recording, a table, bags of ROS 1 and 2 and Pioneer packets, is
-the same log; bad files say where.
+"""A recording, a table, bags of ROS 1 and 2 and Pioneer packets of one run give the
+same log.
+
+Errors of damaged files name the place.
 """
 
 from __future__ import annotations
@@ -62,8 +64,9 @@ def test_a_recording(recording: Path) -> None:
     assert log.scans.intensities is not None
     assert 0 < (log.scans.intensities > 1.0).sum() < 1000
     assert log.scans.bearings[[0, -1]] == pytest.approx([-np.pi / 2, np.pi / 2])
-    # commands have the times at which they were given, not those of the rows that show
-    # them
+    # Commands have the times at which they were sent, not the times of the rows that
+    # first
+    # show them.
     assert log.commands.time == pytest.approx([0.5, 2.5, 4.5])
     assert log.commands.values[:, [0, 2]] == pytest.approx(
         np.array([[0.25, 0.4], [0.45, 0.0], [0.65, -0.4]])
@@ -87,19 +90,19 @@ def same(a: Log, b: Log, tolerance: float = 1e-9, *, truth: bool = True) -> None
 
 
 def test_a_recording_that_is_cut_short_says_so(recording: Path, tmp_path: Path) -> None:
-    """What is whole is used, and a note says that it is not all."""
+    """The complete part is read, with a note that the rest is missing."""
     data, path = recording.read_bytes(), tmp_path / "cut.mcap"
     path.write_bytes(data[:-100])
     log = read_log(path, SPEC)
     assert "cut short" in log.problems[0]
     assert not read_log(recording, SPEC).problems
     assert any(
-        "cut.mcap: it was cut short" in note
+        "cut.mcap: the file was cut short" in note
         for note in calibrate([log], SPEC, hold_out=False).notes
     )
     path.write_bytes(data[:600])
     with pytest.raises(
-        FormatError, match="expected a robot, found none: it was cut short"
+        FormatError, match="expected a robot, found none: the file was cut short"
     ):
         read_log(path, SPEC)
 
@@ -112,7 +115,7 @@ def test_the_table_that_export_writes(recording: Path, tmp_path: Path) -> None:
 
 
 def write_bag(log: Log, path: Path, kind: str) -> Path:
-    """The log as a bag of ROS, with stamps."""
+    """Write the log as a ROS bag with stamps."""
     store = get_typestore(Stores.ROS1_NOETIC if kind == "bag" else Stores.LATEST)
     types = store.types
     encode = store.serialize_ros1 if kind == "bag" else store.serialize_cdr
@@ -182,7 +185,8 @@ def write_bag(log: Log, path: Path, kind: str) -> Path:
         )
         rows[5:5] = [
             (0.5 * (rows[4][0] + rows[5][0]), [0.0, 0.0, math.nan])
-        ]  # the markers are out of sight
+            # A pose of NaN means that the markers are not visible.
+        ]
         write(
             "/vrpn_client/bob/pose",
             "geometry_msgs/msg/PoseStamped",
@@ -316,7 +320,7 @@ def test_packets(recording: Path, tmp_path: Path) -> None:
         strict=True,
     ):
         half = w / p.diff_conv
-        # far from the origin: the counters of 16 bits wrap
+        # The robot is so far from the origin that the counters of 16 bits wrap.
         sip = Sip(
             x=(x + 65000) % 65536 - 32768,
             y=y,
@@ -333,9 +337,8 @@ def test_packets(recording: Path, tmp_path: Path) -> None:
     ):
         for first in range(0, 181, 32):
             some = [round(1000 * r) for r in ranges[first : first + 32]]
-            bright = [
-                int(one) - 1 for one in returns[first : first + 32]
-            ]  # 0: ordinary
+            # A reflectance of 0 is an ordinary surface.
+            bright = [int(one) - 1 for one in returns[first : first + 32]]
             part = LaserPart(total=181, first=first, ranges_mm=some, reflectance=bright)
             line(at, "robot", part.encode(P.LASER2))
 
@@ -346,7 +349,7 @@ def test_packets(recording: Path, tmp_path: Path) -> None:
         )
     )
     found = read_log(path, SPEC)
-    # from the first one on, as packets have no frame
+    # Compare from the first pose on, because packets have no frame.
     same_way = found.odometry.values - found.odometry.values[0]
     assert same_way[:, :2] == pytest.approx(
         log.odometry.values[:, :2] - log.odometry.values[0, :2], abs=2e-3
@@ -438,7 +441,7 @@ def test_bad_tables_say_where(text: str, words: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])
 def test_separators_of_tables(separator: str, tmp_path: Path) -> None:
-    """Where it is not the comma, the decimal point may be one."""
+    """The decimal sign may be a comma if the separator is another character."""
     path = tmp_path / "a.csv"
     rows = (
         ["timestamp", "x [mm]", "y", "heading"],

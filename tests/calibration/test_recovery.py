@@ -1,5 +1,6 @@
-"""Logs simulated with known robots give their parameters back; what a log cannot tell,
-and a wrong map, is said.
+"""Logs of known robots give their parameters back.
+
+A wrong map, and parameters that a log cannot determine, are reported.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BASE = load_robot("p3dx")
 
 
 def test_twenty_known_robots_come_back_within_their_intervals() -> None:
-    """With random parameters, an unknown clock of the truth, and the noise of motion
+    """Random parameters, an unknown clock offset of the truth, and noise of motion
     capture.
     """
     hits: dict[str, int] = {}
@@ -53,7 +54,7 @@ ALPHA_VALUES = {"alpha1": 2e-3, "alpha2": 1e-3, "alpha3": 1e-3, "alpha4": 3e-4}
 
 @cache
 def drifting(**given: float) -> list[Known]:
-    """Robots whose odometry errs by distance and angle alone."""
+    """Robots whose odometry errs only by distance and angle."""
     spreads = {"forward spread": 0.0, "turning spread": 0.0}
     return known_robots(
         6, 100.0, 11, scans=False, given={**ALPHA_VALUES, **spreads, **given}
@@ -74,7 +75,7 @@ def test_variances_by_distance_and_angle_come_back_within_their_intervals() -> N
 def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_for() -> (
     None
 ):
-    """Its heading scatters as much as the logged robot's does, whatever the step."""
+    """The heading scatters as much as in the log, for any step."""
     one = drifting()[0]
     found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
     spec = parse_robot(robot_text(found.robot, BASE, "ours", []), "ours")
@@ -97,7 +98,7 @@ def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_fo
 
 
 def test_errors_of_steps_become_variances() -> None:
-    """The default for any log: also of a robot whose errors are the original's."""
+    """The default fits any log, also of a robot with the original's errors."""
     one = twenty()[3]
     found = calibrate(
         [replace(one.log, scans=None)], BASE, truths=[one.truth], hold_out=False
@@ -136,7 +137,7 @@ def test_an_unknown_law_is_refused() -> None:
 
 
 def test_intervals_are_no_wider_than_they_must_be() -> None:
-    """They would hold anything if they were."""
+    """Arbitrarily wide intervals would hold every value."""
     one = twenty()[0]
     found = calibrate(
         [one.log],
@@ -159,7 +160,7 @@ def test_intervals_are_no_wider_than_they_must_be() -> None:
 
 @pytest.mark.parametrize("factor", [1000.0, 0.01])
 def test_odometry_in_other_units_is_refused(factor: float) -> None:
-    """With wild true poses, too, which are left out otherwise."""
+    """Also with wild true poses, which are otherwise left out."""
     one = twenty()[0]
     values = one.log.odometry.values * [factor, factor, 1.0]
     log = replace(
@@ -196,7 +197,7 @@ def test_wild_numbers_are_refused() -> None:
 
 
 def test_unequal_wheels_and_their_separation() -> None:
-    """UMBmark's errors of robots whose models have them."""
+    """UMBmark's errors are recovered for robots whose models have them."""
     nominal, held = BASE.kinematics.track, 0
     for one in twenty()[:6]:
         found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
@@ -217,7 +218,7 @@ def test_unequal_wheels_and_their_separation() -> None:
 
 
 def test_latency_and_unequal_wheels_are_in_the_robot_file() -> None:
-    """A robot of that file errs as the one of the log does."""
+    """A robot made from that file errs like the logged robot."""
     (one,) = known_robots(1, 60.0, 8, scans=False, given={"latency": 0.3, "E_d": 1.02})
     found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
     spec = parse_robot(robot_text(found.robot, BASE, "ours", []), "ours")
@@ -246,7 +247,7 @@ def test_a_log_without_turns_does_not_tell_the_separation() -> None:
     least = found.odometry.fit.directions[0]
     assert least.information < 1e-6
     assert least.weights["separation"] > 0.99
-    # what is not determined stays as it was
+    # undetermined parameters keep their values
     assert found.robot.odometry_error.a == pytest.approx(BASE.odometry_error.a)
 
 
@@ -279,7 +280,7 @@ def test_where_the_markers_are_and_outliers_do_not_matter() -> None:
 
 
 def test_returns_to_known_places_are_enough() -> None:
-    """A true pose every ten seconds, as on a marked square."""
+    """One true pose every ten seconds, as on a marked square."""
     values: list[tuple[Value, float]] = []
     for one in twenty()[:5]:
         truth = one.truth.shifted(-CLOCK_S)
@@ -311,7 +312,7 @@ def test_the_truth_can_come_from_scans() -> None:
 
 
 def moved(scene: Scene) -> Scene:
-    """The same hall after it was rebuilt."""
+    """Return the same hall with changed walls."""
     walls = scene.segments.copy()
     walls[:, [0, 2]] *= 1.25
     return Scene(name="another", segments=walls)

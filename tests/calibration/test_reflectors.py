@@ -1,5 +1,5 @@
-"""Where beams meet reflectors, and what is said of the laser's rule when a log does not
-tell it.
+"""Places where beams meet reflectors, and reports when a log does not determine the
+laser's rule.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def found_of(
 
 
 def test_edges_are_what_the_engine_sees() -> None:
-    """Ranges, and which beams are on reflectors, of turned boxes and special walls,
-    against a laser without errors.
+    """Ranges, and beams on reflectors, of turned boxes and special walls, against a
+    laser without errors.
     """
     boxes = (
         BoxObject(
@@ -118,13 +118,13 @@ def test_without_reflectors_or_intensities_the_rule_stays() -> None:
     assert one.log.scans is not None
     plain = np.ones_like(one.log.scans.ranges)
     for log, scene, words in (
-        (one, replace(HALL, special_walls=()), "reflectors: the map has none"),
+        (one, replace(HALL, special_walls=()), "reflectors: the map has no reflectors"),
         (
             with_intensities(one, None),
             HALL,
             "reflectors: the scans have no intensities",
         ),
-        (with_intensities(one, plain), HALL, "none was reported as one"),
+        (with_intensities(one, plain), HALL, "the laser reported none as a reflector"),
     ):
         found = found_of(log, scene)
         assert any(words in note for note in found.notes), found.notes
@@ -142,8 +142,9 @@ def test_without_reflectors_or_intensities_the_rule_stays() -> None:
 def test_without_beams_near_a_limit_there_is_only_a_bound(
     old: ReflectorRule, new: bool
 ) -> None:
-    """All beams on reflectors are returned as such: the limits stay as they were, but
-    for those that the bounds contradict.
+    """All beams on reflectors are returned as reflections:
+
+    limits change only where the bounds contradict them.
     """
     (one,) = known_robots(
         1,
@@ -168,7 +169,7 @@ def test_without_beams_near_a_limit_there_is_only_a_bound(
         assert (after == value.low > before) if new else (after == before > value.low)
         assert any(
             f"do not determine reflector {name}: "
-            "all beams on reflectors were reported" in note
+            "the laser reported all beams on reflectors" in note
             for note in found.notes
         )
 
@@ -180,7 +181,7 @@ def test_without_beams_near_a_limit_there_is_only_a_bound(
 
 
 def test_a_share_of_wrong_returns_does_not_matter() -> None:
-    """Half a percent of all intensities are those of something else."""
+    """Half a percent of the intensities is wrong."""
     one = twenty()[1]
     assert one.log.scans is not None
     assert one.log.scans.intensities is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
 import socket
 import subprocess
@@ -13,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from botyard.app import assembly
-from botyard.cli import keyboard, main, models, run
+from botyard.cli import keyboard, main, models, overview, run
 from botyard.cli.drive import Pilot
 from botyard.cli.joystick import KeyJoystick
 from botyard.cli.options import RobotChoice, RobotParam, StartParam, parse_address
 from botyard.clients.pioneer import PioneerClient
-from botyard.engine.build import robot_body
+from botyard.engine.bodyspec import robot_body
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
 from botyard.servers.hub import Hub
@@ -77,7 +78,7 @@ def test_a_bare_argument_is_the_map(capsys: pytest.CaptureFixture[str]) -> None:
 def test_robots_from_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """-r file.p[:name] and -r file.toml[:name], from the working folder (MOD-018,
+    """-r file.p[:name] and -r file.toml[:name], from the working directory (MOD-018,
     PAR-009).
     """
     monkeypatch.chdir(tmp_path)
@@ -273,8 +274,9 @@ def test_a_picture_at_the_end(
 def test_a_taken_port_with_the_originals_habits(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three tries, then the next port, with warnings (FRM-015); without --compat the
-    program ends with 248 at once.
+    """Three attempts, then the next port, with warnings (FRM-015).
+
+    Without --compat the program ends at once with status 248.
     """
     assert robot_servers.PORT_PAUSE == 2.0
     pause, sleep, pauses = 0.0123, asyncio.sleep, []
@@ -330,7 +332,10 @@ def test_a_taken_port_with_the_originals_habits(
 def test_a_port_of_its_own_is_said_to_be_its_own(
     options: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names the service that has the port; who else has one the system does not say."""
+    """The message names our service that has the port.
+
+    The system does not say which other program has a port.
+    """
     port = free_port(3)
     line = (
         "--nomap --noninteractive --fast --duration 0.3 --no-crash-restart " + options
@@ -455,7 +460,7 @@ def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None
         (("--nomap", "--start", "1e99,0,0"), 255, "within"),
         (("--nomap", "--controller", "wonder"), 255, 'did you mean "wander"'),
         (("--nomap", "-p", "65535", "-r", "p3dx", "-r", "p3dx"), 255, "do not fit"),
-        (("--nomap", "--start", "outside"), 252, "needs a map"),
+        (("--nomap", "--start", "outside"), 252, "expected a map"),
         (("models", "p3dxx"), 249, "did you mean"),
         (("drive", "host:port"), 255, "terminal"),
         (("drive", "--help", "extra"), 0, ""),
@@ -484,8 +489,8 @@ def test_a_broken_map_names_file_and_line(
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for flag in ("--help", "-h", "-help"):
-        code, out, _ = call(flag, capsys=capsys)
+    for line in (("--help-all",), ("office", "--help-all"), ("run", "--help")):
+        code, out, _ = call(*line, capsys=capsys)
         assert code == 0
         for option in run.command.params:
             if option.param_type_name == "option" and not option.hidden:
@@ -494,6 +499,44 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     for command in main.COMMANDS:
         assert call(command, "--help", capsys=capsys)[0] == 0
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "-help"])
+def test_the_short_help_fits_a_screen(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = call(flag, capsys=capsys)
+    lines = out.splitlines()
+    assert code == 0 and len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert "--help-all" in out
+    assert call("-m", "office", flag, capsys=capsys)[1] == out
+
+
+def completed(line: str) -> list[str]:
+    """Return what bash offers for the last word of a command line."""
+    words = ["botyard", *line.split(" ")]
+    asked = {
+        "_BOTYARD_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    found = subprocess.run(
+        [sys.executable, "-m", "botyard"],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [text.partition(",")[2] for text in found.stdout.splitlines()]
+
+
+def test_the_shell_completes_commands_maps_models_and_options() -> None:
+    assert "models" in completed("mod")
+    assert "office" in completed("off")
+    assert "warehouse" in completed("run -m ware")
+    assert "p3dx" in completed("-m office -r p3d")
+    assert completed("--see") == ["--seed"] == completed("office --see")
 
 
 @pytest.mark.parametrize("flag", ["--version", "-version", "-v"])
@@ -717,8 +760,9 @@ def test_import_and_help_load_no_compiler() -> None:
 
 @pytest.mark.peer
 def test_step_and_interval() -> None:
-    """--update-interval and --update-sim-time: 20 ms of wall time for 50 ms of the
-    world's, and what clients are told of it.
+    """--update-interval and --update-sim-time:
+
+    20 ms of wall time for 50 ms of simulated time, and the values that clients get.
     """
     port = free_port(2)
     options = (
@@ -756,7 +800,7 @@ def test_the_time_of_a_step(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """AMBF's clients expect about 1 kHz; 100 ms is a world that jumps."""
+    """AMBF's clients expect about 1 kHz; with steps of 100 ms the world jumps."""
     steps = []
     monkeypatch.setattr(
         Hub, "run", lambda hub: asyncio.sleep(0, steps.append(hub.sim.dt))
@@ -781,8 +825,8 @@ def test_the_time_of_a_step(
 def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Modules, kernels and the world: that would hold up a step by 60 to 100 ms now and
-    then.
+    """Collecting modules, kernels and the world would delay a step by 60 to 100 ms now
+    and then.
     """
     import gc
 
@@ -818,6 +862,10 @@ def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(
 
 def test_the_help_names_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("--help", capsys=capsys)
+    assert code == 0 and set(re.findall(r"\w+", out)) >= set(main.COMMANDS)
+    named = [name for names in overview.GROUPS.values() for name in names]
+    assert sorted(named) == sorted(main.COMMANDS)
+    code, out, _ = call("--help-all", capsys=capsys)
     _, _, listed = out.partition("Other commands")
     assert code == 0 and set(re.findall(r"\w+", listed.partition(":")[2])) == set(
         main.COMMANDS

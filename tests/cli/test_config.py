@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said(
 
 
 def test_every_option_has_its_section(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call("--help", capsys=capsys)
+    code, out, _ = call("--help-all", capsys=capsys)
     assert code == 0
     for title, _ in GROUPS:
         assert f"{title}:" in out

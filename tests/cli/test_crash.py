@@ -1,4 +1,4 @@
-"""When the program itself fails."""
+"""Faults of the program itself."""
 
 from __future__ import annotations
 
@@ -100,8 +100,9 @@ FAULTS = {
 def test_real_faults_end_with_our_status(
     fault: str, traced: bool, tmp_path: Path
 ) -> None:
-    """With a log that is larger than the handler's buffer; and a link in place of its
-    copy is not followed.
+    """The log is larger than the handler's buffer.
+
+    A link in place of the copy is not followed.
     """
     (tmp_path / "a.log").write_text("line\n" * 50_000)
     (tmp_path / "precious").write_text("precious")
@@ -117,9 +118,8 @@ def test_real_faults_end_with_our_status(
         cwd=tmp_path,
         check=False,
     )
-    if (
-        fault == "an overflow of the stack" and not traced
-    ):  # there is no other stack to work on
+    # Without faulthandler there is no alternative stack, on which a handler could run.
+    if fault == "an overflow of the stack" and not traced:
         assert done.returncode == -signal.SIGSEGV
         return
 

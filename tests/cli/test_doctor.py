@@ -25,6 +25,20 @@ from tests.waiting import PATIENCE
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
+@pytest.mark.parametrize(
+    ("setting", "warns"), [("212992", True), ("4194304", False), (None, False)]
+)
+def test_small_receive_buffers(
+    tmp_path: Path, setting: str | None, warns: bool
+) -> None:
+    """Linux grants 212992 bytes by default."""
+    if setting is not None:
+        (tmp_path / "rmem_max").write_text(f"{setting}\n")
+    found = list(doctor._of_buffers(tmp_path))
+    assert [f.state for f in found] == ["warn"] * warns
+    assert all("net.core.rmem_max=4194304" in f.text for f in found)
+
+
 def test_it_says_what_is_there_and_what_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,7 +56,7 @@ def test_it_says_what_is_there_and_what_is_not(
         f"moon: not installed (trips to the moon); {extras.install_command(['moon'])}"
         in out
     )
-    assert f"port {port}: Address already in use; choose another one with -p" in out
+    assert f"port {port}: Address already in use; choose another port with -p" in out
     assert f"port {port + 1} is free" in out
     assert "BAD" not in out
 
@@ -107,7 +121,7 @@ def test_what_is_said_of_kernels(
         (
             "native",
             1,
-            "no compiled kernels, and BOTYARD_KERNELS=native excludes all other code",
+            "no compiled kernels, and BOTYARD_KERNELS=native allows compiled kernels only",
         ),
         ("python", 0, "compilation is off"),
     ):
@@ -161,7 +175,7 @@ def test_the_unit_for_systemd_is_right(tmp_path: Path) -> None:
 
 @pytest.mark.peer
 def test_what_the_unit_starts(tmp_path: Path) -> None:
-    """Its command line, with its options, and its signal to end."""
+    """The unit's command line, its options, and its signal to end."""
     text = (DEPLOY / "botyard.service").read_text()
     command = next(
         line.partition("=")[2]

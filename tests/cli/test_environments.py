@@ -1,5 +1,6 @@
-"""The program starts in any environment of Python's: with another encoding of its
-output, and without docstrings and assertions.
+"""The program starts in any environment:
+
+other output encodings, no docstrings, no assertions.
 """
 
 from __future__ import annotations

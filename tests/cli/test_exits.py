@@ -1,5 +1,5 @@
-"""Every exit status of the table is reached by a command line, or by a client (EXIT-001
-… EXIT-014).
+"""Every exit status of the table is reached by a command line or a client (EXIT-001 …
+EXIT-014).
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,7 @@ CASES: tuple[tuple[ExitCode, str, str], ...] = (
 @pytest.mark.peer
 @pytest.mark.parametrize(("code", "line", "said"), CASES)
 def test_statuses(code: ExitCode, line: str, said: str, tmp_path: Path) -> None:
-    """Most with a process that looks after the simulator; without one, the statuses are
-    in test_cli.py.
-    """
+    """Most run with a supervising process. Tests without one are in test_cli.py."""
     _files(tmp_path)
     args = line.split() + (["-p", str(free_port(3))] if "nomap" in line else [])
     done = subprocess.run(
@@ -79,6 +78,28 @@ def test_statuses(code: ExitCode, line: str, said: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.peer
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder is in use elsewhere")
+@pytest.mark.parametrize("more", [[], ["--duration", "0.1", "--fast"]])
+def test_a_working_folder_that_was_removed(tmp_path: Path, more: list[str]) -> None:
+    """With `more`, the run has no supervisor."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    code = "import os; os.rmdir(os.getcwd()); from botyard.__main__ import main; main()"
+    args = [*more, "--nomap", "--no-gui", "-p", str(free_port())]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *args],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == ExitCode.CWD, done.stderr
+    assert "botyard: error: the working folder cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.peer
 def test_a_taken_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         args = [*BOTYARD, "--nomap", "--no-gui", "-p", str(taken.getsockname()[1])]
@@ -94,8 +115,8 @@ def test_a_taken_port() -> None:
 
 @pytest.mark.peer
 def test_models_that_are_not_where_the_environment_says(tmp_path: Path) -> None:
-    """Nobody to ask: the end. Somebody there: a warning, and on with the shipped ones
-    (CFG-006).
+    """Without a terminal the program ends; with one it warns and uses the shipped
+    models (CFG-006).
     """
     env = {**os.environ, "AMRISIM": str(tmp_path / "gone")}
     args = [*BOTYARD, "--nomap", "-p", str(free_port(3)), "--duration", "0.1", "--fast"]
@@ -136,8 +157,8 @@ def test_a_clients_own_status(status: int) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    """251 (no process for the background) and 236 (crash) are in test_crash.py, 248 and
-    234 above, 2 in test_replay.py.
+    """251 (no background process) and 236 (crash) are in test_crash.py, 248 and 234
+    above, 2 in test_replay.py.
     """
     elsewhere: set[ExitCode] = {
         ExitCode.DAEMON,

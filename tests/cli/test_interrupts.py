@@ -1,5 +1,7 @@
-"""Ctrl-C at any moment: one line, status 130 and no trace before "ready", status 0 and
-no word after it.
+"""Ctrl-C at any moment.
+
+Before "ready": one line, status 130, no traceback. After it: status 0 and no further
+line.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ LINE = "botyard: interrupted"
 
 @contextmanager
 def _started(*args: str, **options: object) -> Iterator[subprocess.Popen[str]]:
-    """A process that is not interrupted before it can be: until Python runs our first
-    line nobody can do anything about a signal.
+    """Start a process that is interrupted only after our first line has run.
+
+    Until then Python's own handling of the signal applies.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -60,7 +63,7 @@ def _simulator(*more: str) -> list[str]:
 
 
 def _judge(process: subprocess.Popen[str], when: object) -> bool:
-    """Wait for the end, and look how it was; whether the simulator had been ready."""
+    """Wait for the end and check it; return whether the simulator had been ready."""
     out, err = process.communicate(timeout=PATIENCE)
     was_ready = "botyard ready" in out
     lines = err.splitlines()
@@ -76,10 +79,9 @@ def _judge(process: subprocess.Popen[str], when: object) -> bool:
     "more", [("--no-crash-restart",), ()], ids=["alone", "supervised"]
 )
 def test_at_many_moments_of_the_start(more: tuple[str, ...]) -> None:
-    """The delays are shares of the time that a start takes here and now; the last ones
-    come after it.
-    """
-    for _ in range(2):  # the first one may compile
+    """Delays are fractions of a measured start; the last ones come after it."""
+    # The first start may compile kernels, so the second one is measured.
+    for _ in range(2):
         begin = time.monotonic()
         with _started(*_simulator(*more)) as process:
             assert process.stdout is not None
@@ -105,7 +107,7 @@ def test_at_many_moments_of_the_start(more: tuple[str, ...]) -> None:
 
 @pytest.mark.peer
 def test_a_terminal_reaches_the_supervisor_and_the_simulator() -> None:
-    """Both get the signal, and the one passes it on to the other: still one line."""
+    """Both processes get the signal, and the supervisor forwards it: still one line."""
     with _started(*_simulator(), start_new_session=True) as process:
         time.sleep(0.4)
         os.killpg(process.pid, signal.SIGINT)
@@ -122,7 +124,7 @@ me = lambda number=signal.SIGINT: os.kill(os.getpid(), number)
 
 
 def _ended(body: str, grace: float = 0.3) -> tuple[int, str, str]:
-    """A small program that interrupts itself: its status, output and errors."""
+    """Return status, output and errors of a small program that interrupts itself."""
     code = PROGRAM.format(
         f"interrupts.SHUTDOWN_GRACE_S, interrupts.REPEAT_WINDOW_S = {grace}, 0.05\n{body}"
     )
@@ -152,9 +154,9 @@ def test_a_command_may_tidy_up() -> None:
     "swallows",
     [
         "while True:\n  try:\n    me(); time.sleep(100)\n  except BaseException: pass",
-        # raised where it cannot be handed on
+        # An exception in `__del__` cannot propagate.
         "class A:\n  def __del__(self): me(); time.sleep(0.01)\nA()\nwhile True: time.sleep(1)",
-        # a lock that is taken twice: no signal ends that
+        # A lock of C that is taken twice blocks for ever, and no signal ends it.
         "import ctypes, threading\nthreading.Timer(0.05, me).start()\nlock, c = "
         "ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
         "c.pthread_mutex_lock(lock); c.pthread_mutex_lock(lock)",
@@ -225,7 +227,7 @@ def test_a_loop_that_swallows_it_never_becomes_ready() -> None:
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_once_it_is_ready_it_ends_well(number: str) -> None:
-    """However often, and however late: while it tidies up, and while Python ends."""
+    """Repeated and late signals, during clean-up and while Python ends."""
     body = (
         "  import atexit; atexit.register(lambda: (me(), time.sleep(0.1)))\n"
         "  stop = asyncio.Event(); interrupts.ready(stop.set); print('ready', flush=True)\n"
@@ -297,7 +299,7 @@ def test_a_controller_that_stays_all_the_same_ends_with_the_process(
 
 
 def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
-    """One signal waits for it, a second one does not."""
+    """The first signal waits for the blocking code, the second does not."""
     holds = (
         "  import threading; stop = asyncio.Event(); interrupts.ready(stop.set)\n"
         "  for k in range({}): threading.Timer(0.2 * (k + 1), me).start()\n"
@@ -310,9 +312,7 @@ def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
 
 @pytest.mark.peer
 def test_a_supervisor_that_is_starting_a_process() -> None:
-    """The signal that comes in that very moment reaches the process, and no second one
-    is started.
-    """
+    """A signal during the start reaches the process, and no second one is started."""
     body = (
         "from botyard.servers.jobs import supervise\nimport subprocess, pathlib\n"
         "old = subprocess.Popen\n"
@@ -327,9 +327,7 @@ def test_a_supervisor_that_is_starting_a_process() -> None:
 
 @pytest.mark.peer
 def test_processes_of_a_comparison_end_with_it() -> None:
-    """They do not answer Ctrl-C themselves, and are gone when the one that has started
-    them is, however it went.
-    """
+    """Workers ignore Ctrl-C, and are gone when their parent is, however it ended."""
     line = [
         *BOTYARD,
         "traffic",

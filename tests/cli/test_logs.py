@@ -1,6 +1,4 @@
-"""The log: its forms, its files, and that whatever a disk or terminal does, the
-simulator does not wait for it.
-"""
+"""The log: formats, files, and no waiting of the simulator for a disk or terminal."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ def test_json_lines(tmp_path: Path) -> None:
     made = set_up_logging(file=str(tmp_path / "a.json"), form="json", verbose=True)
     log.debug("two\nlines")
     try:
-        raise ValueError("x")
+        raise ValueError("raised for the log")
     except ValueError:
         log.exception("it failed")
 
@@ -76,7 +74,7 @@ def test_json_lines(tmp_path: Path) -> None:
     )
     assert abs(first["time"] - time.time()) < 60
     assert second["text"].startswith("it failed\nTraceback")
-    assert second["text"].endswith("ValueError: x")
+    assert second["text"].endswith("ValueError: raised for the log")
     assert "robot" not in first
     assert (third["robot"], third["text"]) == ("ann", "ann: hello"), (
         "for programs that look for a robot"
@@ -127,7 +125,7 @@ def test_the_size_of_log_files(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """CLI-026: 5 MB (10⁶ bytes) when no user can be asked, else without a limit."""
+    """CLI-026: 5 MB (10⁶ bytes) without a terminal, otherwise unlimited."""
     file = tmp_path / "a.log"
 
     def log_much(*_: object) -> int:
@@ -156,7 +154,7 @@ def test_the_size_of_log_files(
 def test_a_stuck_disk_holds_nobody_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A named pipe that nobody reads stands for a disk that does not answer."""
+    """A named pipe without a reader stands for a disk that does not answer."""
     monkeypatch.setattr(logs, "WAITING", 50)
     monkeypatch.setattr(logs, "CLOSE_TIMEOUT_S", 0.2)
     pipe = tmp_path / "pipe"
@@ -234,10 +232,10 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_log_that_another_simulator_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two simulators would mix their lines, and rename each other's old files."""
+    """Two simulators would mix their lines and rename each other's old files."""
     file = tmp_path / "a.log"
     with running("--nomap", "--no-gui", "-p", str(free_port()), "-l", str(file)):
-        # a thread writes the log, and this is its last line
+        # A thread writes the log; this is its last line.
         wait(lambda: "seed 1" in file.read_text())
         before = file.read_text()
         code, _, err = call(
@@ -313,8 +311,9 @@ def test_what_runs_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
 def test_libraries_log_through_ours_and_at_a_rate(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever strangers make them say: nothing past the log, and one line a second
-    that counts the others.
+    """No library bypasses the log, whatever peers provoke.
+
+    It has at most one line a second, which counts the others.
     """
     file = tmp_path / "a.log"
     made = set_up_logging(file=str(file))
@@ -335,7 +334,7 @@ def test_libraries_log_through_ours_and_at_a_rate(
     assert text.count("Traceback") == 4 * logs.LIBRARY_BURST
     assert text.count("asyncio: Invalid bytes") == logs.LIBRARY_BURST
     assert (
-        "ERROR   asyncio: again (and 595 more like this)" in text
+        "ERROR   asyncio: again (and 595 more messages of this kind)" in text
         and "nobody" not in text
     )
     assert capfd.readouterr() == ("", "")
@@ -344,7 +343,10 @@ def test_libraries_log_through_ours_and_at_a_rate(
 def test_what_nothing_catches_is_logged(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Of threads, and of objects that go; afterwards Python prints as before."""
+    """Exceptions of threads and finalizers are logged.
+
+    Afterwards Python prints as before.
+    """
     file = tmp_path / "a.log"
     made = set_up_logging(file=str(file))
 
@@ -372,7 +374,7 @@ def test_what_nothing_catches_is_logged(
 
 
 class Writes(io.RawIOBase):
-    """A standard output that is not buffered."""
+    """An unbuffered standard output."""
 
     def __init__(self) -> None:
         self.all: list[bytes] = []
@@ -388,8 +390,9 @@ class Writes(io.RawIOBase):
 def test_the_ready_line_is_written_with_its_newline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A log on the same pipe would come between two writes: with PYTHONUNBUFFERED, or
-    where the line is longer than the buffer.
+    """A log on the same pipe could come between two writes.
+
+    Two writes happen with PYTHONUNBUFFERED, and for a line longer than the buffer.
     """
     for line, through in (("ready", True), ("r" * 20_000, False)):
         raw = Writes()
@@ -402,9 +405,7 @@ def test_the_ready_line_is_written_with_its_newline(
 
 
 def test_commands_print_lines_at_once() -> None:
-    """`print` writes a text and its newline one after the other, `click.echo` both at
-    once.
-    """
+    """`print` writes a text and its newline separately, `click.echo` together."""
     for folder in ("cli", "app", "servers"):
         for file in (Path(logs.__file__).parents[1] / folder).glob("*.py"):
             for one in ast.walk(ast.parse(file.read_text("utf-8"))):

@@ -1,5 +1,6 @@
-"""Missing extras and contradictions are found before anything is compiled or run, and
-the hint makes the very command work.
+"""Missing extras and contradictions are found before any compilation or run.
+
+The hint of the error makes the same command work.
 """
 
 from __future__ import annotations
@@ -83,13 +84,15 @@ print(json.dumps(done))
 
 
 def _own_modules(extra: str) -> list[str]:
-    """Modules that no lesser extra brings, so that the hint must name this very one."""
+    """Return the modules that no smaller extra brings, so that the hint must name this
+    extra.
+    """
     shared = {"vda5050": {"shapely"}}.get(extra, set())
     return [m for m in extras.EXTRAS[extra].modules if m not in shared]
 
 
 def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> None:
-    """One process, in which the modules of one extra after the other cannot be found."""
+    """One process, in which the modules of each extra in turn are missing."""
     generate("crossings", 3, 1).save(tmp_path / "task.json")
     study = "study: 1\nrun: lab.py:drive\n"
     (tmp_path / "sobol.yaml").write_text(
@@ -153,8 +156,9 @@ def test_everything_that_is_missing_is_said_at_once(
 def test_the_hint_names_the_checkout_and_the_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a checkout, `pip install botyard[…]` would find nothing; and the pip must be
-    that of the environment that runs.
+    """In a checkout `pip install botyard[…]` would find no package.
+
+    The pip must belong to the environment that runs.
     """
     monkeypatch.chdir(CHECKOUT)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
@@ -182,7 +186,7 @@ def test_the_hint_names_the_checkout_and_the_pip(
 def test_an_installed_package_remembers_its_checkout(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`pip install .` copies the package; what it was copied from is in its metadata."""
+    """`pip install .` copies the package; its metadata names the source."""
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.setattr(
         extras, "__file__", str(tmp_path / "lib/site-packages/botyard/extras.py")
@@ -236,7 +240,7 @@ def test_the_table_is_that_of_the_project() -> None:
         ("-m ros:/map", "--ros1 or --ros2"),
         ("-m ros:/map --ros-master embedded", "has no map topic at the start"),
         ("--nomap -r p3dx:a\x1bb", "printable"),
-        ("--nomap --start outside", "--start outside needs a map"),
+        ("--nomap --start outside", "--start outside: expected a map, found none"),
         ("--nomap -r p3dx:a -r amigo:a", "names must be unique"),
         ("--nomap -R box", "box cannot drive"),
         ("--nomap --gui-token ключ", "--gui-token: expected"),
@@ -244,12 +248,12 @@ def test_the_table_is_that_of_the_project() -> None:
         ("--nomap --controller wonder", 'did you mean "wander"'),
         (
             "traffic run none.json --on-robots p3dx --compat",
-            "--on-robots does not go together with --compat",
+            "--on-robots: cannot be combined with --compat",
         ),
         ("traffic run none.json --on-robots p3dxx", 'did you mean "p3dx"'),
         (
             "traffic run none.json --ros1 --supervisor fcfs",
-            "does not go together with --ros1",
+            "cannot be combined with --ros1",
         ),
         ("traffic run none.json --gantt x.jpeg2", "expected one of the suffixes"),
         ("traffic run none.json --events no/where", "--events: cannot write no/where"),

@@ -1,8 +1,8 @@
-"""Each option of the command line reaches what it is about: the simulator as it stands
-before its ports are opened.
+"""Each option of the command line reaches its part: the simulator before its ports are
+opened.
 
-What the parts then do with it is tested where they are; here it is tested that they are
-told.
+The behaviour of the parts is tested with them. Here only the options that reach them
+are tested.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DATA
 
 @dataclass
 class Assembled:
-    """What a command line comes to."""
+    """The simulator that a command line creates."""
 
     robot_servers: RobotServers
     options: RunOptions
@@ -61,9 +61,7 @@ class Assembled:
 def assembled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Assembled]:
-    """The simulator that a command line makes, with its robots, but without ports, page
-    and steps.
-    """
+    """Return the simulator that a command line creates, without ports, page and steps."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.map").write_text(MAP)
     made: list[Assembled] = []
@@ -90,8 +88,8 @@ def assembled(
 
 
 CASES: dict[str, tuple[str, Callable[[Assembled], object], object, object]] = {
-    # row: options, what they are about, what it is without them (after --nomap, or -m
-    # a.map), what with them
+    # row: options, subject, value without them (after --nomap, or -m a.map),
+    # value with them
     "CLI-012": ("-p 9009", lambda a: a.robot_servers.port, 8101, 9009),
     "CLI-027": (
         "--update-interval 40",
@@ -206,8 +204,9 @@ def test_an_option_reaches_what_it_is_about(
 def test_starts_are_where_the_command_line_says(
     assembled: Callable[..., Assembled],
 ) -> None:
-    """CLI-029 … CLI-031: a place in mm and degrees, outside the map, or anywhere
-    within.
+    """CLI-029 … CLI-031:
+
+    a place in mm and degrees, outside the map, or anywhere within it.
     """
     two = "-m a.map -r p3dx -r amigo --start"
     first, second = assembled(f"{two} 2000,3000,90").poses
@@ -225,7 +224,9 @@ def test_starts_are_where_the_command_line_says(
 def test_each_robot_may_have_a_start_of_its_own(
     assembled: Callable[..., Assembled],
 ) -> None:
-    """The nth start is of the nth robot or box, the last one also of the rest."""
+    """The nth start belongs to the nth robot or box; the last one also to all later
+    ones.
+    """
     three = "-m a.map -r p3dx -r box -r amigo"
     first, box, last = assembled(
         f"{three} --start 2000,3000,90 --start 4000,3000,0"
@@ -245,8 +246,9 @@ def test_each_robot_may_have_a_start_of_its_own(
 
 
 def test_without_a_map_or_with_one(assembled: Callable[..., Assembled]) -> None:
-    """CLI-004, CLI-005, CLI-006, MOD-011: whichever way the map is named; a P3-DX when
-    no robot is.
+    """CLI-004, CLI-005, CLI-006, MOD-011:
+
+    each spelling of the map; a P3-DX if no robot is named.
     """
     for line in ("-m a.map", "--map a.map", "a.map"):
         one = assembled(line)
@@ -258,9 +260,7 @@ def test_without_a_map_or_with_one(assembled: Callable[..., Assembled]) -> None:
 
 
 def test_robots_boxes_and_factories(assembled: Callable[..., Assembled]) -> None:
-    """CLI-007 … CLI-011: in the order of the command line, each with its model and
-    name.
-    """
+    """CLI-007 … CLI-011: in the order of the command line, with models and names."""
     one = assembled("--nomap -r amigo:bob -r p3at -r box -r p3at -R p3dx")
     assert [(r.name, r.spec.name) for r in one.sim.robots.values()] == [
         ("bob", "amigo"),
@@ -275,8 +275,10 @@ def test_robots_boxes_and_factories(assembled: Callable[..., Assembled]) -> None
 def test_how_maps_are_read(
     assembled: Callable[..., Assembled], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CLI-032, CLI-044, CLI-045, GEN-025: the size of a point, and how much is read at
-    once, now and when a client asks for a map.
+    """CLI-032, CLI-044, CLI-045, GEN-025:
+
+    the size of a point, and the portion read at once, also for maps that clients
+    request.
     """
     (tmp_path / "p.map").write_text("2D-Map\nNumPoints: 1\nDATA\n1000 1000\n")
     plain, fine = (
@@ -287,7 +289,7 @@ def test_how_maps_are_read(
     assert fine.sim.scene.bounds == pytest.approx((1.0, 1.0, 1.05, 1.05)), (
         "and a wall is as large"
     )
-    later = fine.maps._reading
+    later = fine.maps._options
     assert (later.resolution, later.lines_chunk, later.points_chunk) == (0.05, 7, 9)
 
 

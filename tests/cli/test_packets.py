@@ -1,4 +1,4 @@
-"""`botyard packets`: what a recording says in words, and playing it as a client."""
+"""`botyard packets`: print a recording in words, and replay it as a client."""
 
 from __future__ import annotations
 
@@ -154,8 +154,10 @@ def office(trace: Path | None = None) -> tuple[botyard.Simulation, dict[str, obj
 
 
 def test_a_recorded_client_is_played_against_another_robot(tmp_path: Path) -> None:
-    """It ends where the recorded one ended. The other world is a little faster, so that
-    a busy machine does not cut its ways short.
+    """The replay ends at the recorded place.
+
+    The other world runs a little faster, so that a busy machine does not cut its paths
+    short.
     """
     trace = tmp_path / "trace.jsonl"
     sim, options = office(trace)
@@ -207,8 +209,9 @@ def test_a_recorded_client_is_played_against_another_robot(tmp_path: Path) -> No
 def test_a_recording_has_the_packets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same pieces as in the file of packets, when they are asked for; a recording
-    that begins in a session knows that it is open.
+    """With packets requested, a recording has the same pieces as the file of packets.
+
+    A recording that starts within a session knows that it is open.
     """
     monkeypatch.chdir(tmp_path)
     sim, options = office(tmp_path / "trace.jsonl")
@@ -277,7 +280,7 @@ def test_a_recording_has_the_packets(
     result = CliRunner().invoke(
         packets, [str(whole)], catch_exceptions=False, standalone_mode=False
     )
-    assert "it was cut short" in result.stderr and "PULSE" in result.stdout
+    assert "the file was cut short" in result.stderr and "PULSE" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -324,8 +327,9 @@ def test_packets_that_a_recording_lacks_are_told(tmp_path: Path) -> None:
 
 
 def test_the_player_waits_for_the_handshake_and_keeps_the_times() -> None:
-    """Repeated packets of the handshake are sent once; it ends when the recording
-    ended.
+    """Repeated packets of the handshake are sent once.
+
+    The replay ends with the recording.
     """
     talk = [
         passed(frame(0) + frame(0) + frame(1), 0.0),

@@ -1,5 +1,6 @@
-"""``botyard replay``: a recording is served like a simulator, and robots' programs see
-what was recorded.
+"""``botyard replay``:
+
+a recording is served like a simulator, and clients see the recorded run.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def test_programs_see_what_was_recorded(run: Path) -> None:
                     }
                 )
             )
-            while seen < 70:  # once around
+            # The robot drives until it has made one full turn.
+            while seen < 70:
                 twist = {"linear": {"x": -0.5}}
                 socket.send(
                     json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": twist})

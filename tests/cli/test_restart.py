@@ -1,4 +1,4 @@
-"""A simulator that dies is started again, with everything where it was."""
+"""A simulator that crashes is restarted with all bodies where they were."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
 class Supervised:
-    """A simulator and the process that looks after it."""
+    """A simulator and its supervising process."""
 
     def __init__(self, process: subprocess.Popen[str], ready: dict[str, Any]) -> None:
         self.process = process
@@ -44,7 +44,7 @@ class Supervised:
 
     @property
     def worker(self) -> int:
-        """The process that simulates."""
+        """Return the process that simulates."""
         found = subprocess.run(
             ["pgrep", "-P", str(self.process.pid)],
             capture_output=True,
@@ -94,7 +94,7 @@ def reconnected(port: int) -> PioneerClient:
 
 
 def true_pose(robot: PioneerClient) -> tuple[float, float, float]:
-    """By SIMSTAT: m, m, degrees."""
+    """Return the true pose by SIMSTAT: m, m, degrees."""
     robot.simstat = None
     robot.send(C.SIM_STAT, 1)
     while robot.simstat is None:
@@ -153,7 +153,7 @@ def test_robots_are_where_they_were(tmp_path: Path) -> None:
                 and "1.5707" in saved.read_text()
             )
         )
-        # the state is written once a second
+        # The state is written once a second, so wait for the next writes.
         for _ in range(12):
             ann.update()
         assert oct(saved.stat().st_mode)[-3:] == "600", "it holds the page's token"
@@ -195,8 +195,9 @@ def test_robots_are_where_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.peer
 def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
-    """RESET: the fault is the client's wish, and the simulator is there again; SIM_EXIT
-    with a crash's status is an end.
+    """RESET is a fault that the client requests, and the simulator restarts.
+
+    SIM_EXIT with the status of a crash is an end.
     """
     port = free_port(3)
     with supervised(
@@ -220,7 +221,7 @@ def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
 
 @pytest.mark.peer
 def test_it_is_not_started_again_when_nobody_wants_that(tmp_path: Path) -> None:
-    """CLI-040: one process, and its crash is the end."""
+    """CLI-040: one process, and its crash ends the program."""
     port = free_port(3)
     options = (
         "--nomap",
@@ -309,8 +310,9 @@ def test_what_is_no_crash_of_a_running_simulator(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who dies before there was a state had not begun; an end by a signal to end, or
-    with an error, is an end.
+    """No restart follows a death before the first saved state.
+
+    Nor does one follow an exit by SIGTERM or with a status of the program.
     """
     state, runs = tmp_path / "state", []
 
@@ -436,8 +438,9 @@ def test_a_disk_that_cannot_be_written_costs_the_state_only(tmp_path: Path) -> N
 def test_a_state_file_is_of_one_simulator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two with one log file, the second one keeps its state elsewhere; one that
-    names the file of the other is refused.
+    """Two simulators with one log file have different state files.
+
+    A simulator that names the file of another one is refused.
     """
     monkeypatch.chdir(tmp_path)
     with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
@@ -455,9 +458,7 @@ def test_a_state_file_is_of_one_simulator(
 def test_a_fault_without_a_state_has_the_status_of_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A fatal signal before the first state was written, as everywhere: 236, and the
-    log is kept.
-    """
+    """A fatal signal before the first state gives 236, and the log is kept."""
     (tmp_path / "a.log").write_text("before")
     monkeypatch.setattr(
         supervisor._Worker, "run", lambda self, command, folder: -signal.SIGSEGV

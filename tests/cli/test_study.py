@@ -1,4 +1,4 @@
-"""``botyard study``: its statuses, events, Ctrl-C, and what is kept of everything."""
+"""``botyard study``: exit statuses, events, Ctrl-C, and the files that it keeps."""
 
 from __future__ import annotations
 
@@ -187,7 +187,8 @@ def test_two_studies_do_not_write_into_one_folder(
             )
             assert (
                 second.returncode,
-                "plan-results: another study is writing there" in second.stderr,
+                "plan-results: another study is writing its results there"
+                in second.stderr,
             ) == (255, True)
 
         assert len(folder.rows()) == 3

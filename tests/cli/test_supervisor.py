@@ -1,5 +1,5 @@
-"""The program that takes the place of ``botyard run --noninteractive`` and looks after
-the simulator.
+"""The program that replaces ``botyard run --noninteractive`` and supervises the
+simulator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import botyard
 from botyard.version import __version__
 from tests.ports import free_port
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="elsewhere a program cannot be replaced"
@@ -49,8 +49,11 @@ def test_files_in_the_working_folder_are_no_modules(tmp_path: Path) -> None:
 
 
 def test_a_long_command_line_is_handed_over(tmp_path: Path) -> None:
-    """The system allows 128 KiB for one argument, and much more for all."""
-    code = f"{START} become_supervisor(['--version'] * 20000, None, None, Path('/'))"
+    """The system allows 128 KiB for one argument, and much more for all together."""
+    code = (
+        "import sys; sys.platform = 'a system without a fork';"
+        f"{START} become_supervisor(['--version'] * 20000, None, None, Path('/'))"
+    )
     done = _run(code, tmp_path)
     assert (done.returncode, done.stderr) == (0, "") and __version__ in done.stdout
 
@@ -74,3 +77,37 @@ main(["--nomap", "--noninteractive", "--no-gui", "-p", "{free_port()}"])
 """
     done = _run(code, tmp_path)
     assert (done.returncode, done.stderr) == (130, "botyard: interrupted\n")
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0,1,2"])
+def test_a_closed_standard_stream_does_not_prevent_the_start(
+    tmp_path: Path, closed: str
+) -> None:
+    log = tmp_path / "log"
+    arguments = ["--nomap", "--noninteractive", "--no-gui", "-l", str(log)]
+    code = f"""
+import os, sys
+for number in ({closed},):
+    os.close(number)
+command = [sys.executable, "-m", "botyard", *{arguments}, "-p", "{free_port()}"]
+os.execv(sys.executable, command)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PACKAGE},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait(
+            lambda: (
+                process.poll() is not None
+                or (log.exists() and "robots:" in log.read_text())
+            )
+        )
+        process.terminate()
+        _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (0, "")
+    assert "WARNING" not in log.read_text()

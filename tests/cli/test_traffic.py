@@ -88,7 +88,7 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
             11,
             "the supervisor grants no sector that robots wait for",
         ),
-        (["--time-limit", "5"], 12, "given up at 5.000 s"),
+        (["--time-limit", "5"], 12, "ended as unfinished at 5.000 s"),
         (
             ["--supervisor", "dummy", "--on-collision", "continue"],
             10,
@@ -146,7 +146,7 @@ def test_by_robots_of_the_other_engine(task: Path, tmp_path: Path) -> None:
     done = traffic("run", task, "--on-robots", "p3dx", "--knows", "odometry", "--json")
     assert done.return_value == 0
     assert 44.0 < json.loads(done.stdout)["makespan_s"] < 55.0
-    with pytest.raises(BotyardError, match="does not go together with"):
+    with pytest.raises(BotyardError, match="cannot be combined with"):
         raise (
             traffic(
                 "run", task, "--on-robots", "p3dx", "--replay", tmp_path / "x.html"

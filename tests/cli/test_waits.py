@@ -1,4 +1,4 @@
-"""Each command that may have to wait says for what; a moment is no time at all here."""
+"""Each command that may wait says why. Here the threshold for the message is zero."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """A port where somebody takes connections and never says a word."""
+    """A port that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

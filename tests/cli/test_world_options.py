@@ -1,6 +1,4 @@
-"""What a world file may set of the options of a run, and what nobody but the user may
-say.
-"""
+"""Options of a run that a world file may set, and options reserved for the user."""
 
 from __future__ import annotations
 
@@ -113,7 +111,7 @@ def test_limits_are_those_of_the_command_line() -> None:
 
 
 def attack(name: str, target: Path) -> str:
-    """A value by which an option would do harm, as YAML."""
+    """A harmful value of an option, as YAML."""
     option = next(o for o in ALL if long_name(o) == name)
     value = str(target) if option.metavar in ("FILE", "FOLDER") else "0.0.0.0"
     if option.is_flag:
@@ -151,9 +149,8 @@ def test_everything_else_is_refused_however_the_file_comes(
 
         with pytest.raises(WorldFileError, match=f"options: {name}: "):
             Simulation.load(tmp_path / file)
-        with pytest.raises(
-            WorldFileError, match=f"options: {name}: "
-        ):  # as the page and clients read
+        # The page and clients read worlds in this way.
+        with pytest.raises(WorldFileError, match=f"options: {name}: "):
             read_world(Source(file, (tmp_path / file).read_bytes()), Options())
 
     assert precious.read_text() == "mine"
@@ -188,7 +185,8 @@ def test_a_world_made_in_a_program_obeys_the_same_table(
         == 20
     )
     with pytest.raises(
-        CommandLineError, match="here: options: log-file: a world cannot set this"
+        CommandLineError,
+        match="here: options: log-file: a world file cannot set this option",
     ):
         with_world_options(o, {"log-file": "x"}, "here", partial(is_given, context))
 

@@ -1,5 +1,6 @@
-"""The command line with worlds: -W, scenarios and their options, convert and its old
-forms, generated maps.
+"""The command line with worlds:
+
+-W, scenarios and their options, convert and its old forms, generated maps.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def test_a_scenarios_settings_and_options_hold_unless_the_command_line_says_othe
     [
         (
             "robot-nam: x",
-            "options: robot-nam: a world cannot set this; use the command line",
+            "options: robot-nam: a world file cannot set this option; use the command line",
         ),
         (
             "robot-nam: x",
@@ -359,7 +360,7 @@ def test_convert_keeps_all_of_an_armap(capsys: pytest.CaptureFixture[str]) -> No
 def test_convert_tells_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.world").write_text(WORLD + "model ( size [1 1 1] pose [2 2 0 0] )")
     _, _, err = call("convert", "a.world", "a.map", capsys=capsys)
-    assert "2 robots are left out" in err
+    assert "2 robots are not written" in err
     _, _, err = call("convert", "a.world", "a.yaml", capsys=capsys)
     assert "boxes, the home are left out" in err
     assert (
@@ -513,8 +514,8 @@ def test_maps_are_listed_of_any_format(capsys: pytest.CaptureFixture[str]) -> No
 def test_models_of_include_files_are_in_every_world_but_with_w(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Instances and settings in files of the include folder (WLD-006); -W uses the
-    given file alone (WLD-007).
+    """Instances and settings in files of the include folder apply (WLD-006); -W uses
+    only the given file (WLD-007).
     """
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     folder = tmp_path / "home/.AMRISim/include"
@@ -637,7 +638,7 @@ def test_wrong_options_of_a_controller_are_told(
 def test_options_of_a_controller_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Numbers, lists and words: the robot drives to the last point, and stays there."""
+    """Numbers, lists and words: the robot drives to the last point and stays there."""
     options = ["points=[[0,0],[1,0]]", "order=once", "speed=0.4"]
     sim = Simulation()
     robot = sim.add_robot("p3dx")

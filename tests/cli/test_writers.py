@@ -1,5 +1,5 @@
-"""Every command and function that writes a file that its user names keeps files that
-botyard did not write, and replaces its own.
+"""Every command and function that writes a user's file replaces its own files, and
+keeps all others.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_files_of_the_user_are_kept(
 ) -> None:
     deviation("files-are-kept")
     make, names = COMMANDS[what]
-    # the picture beside is the input of others
+    # The picture next to the map is the input of other commands.
     if what == "pictures of maps":
         names = ["in.png"]
     for name in names:
@@ -288,6 +288,7 @@ ALLOWED = {
     "formats/archive.py": "a temporary folder for the files of an archive",
     "native/build.py": "what a build links, in a temporary folder",
     "servers/jobs/child_jobs.py": "a temporary folder for what a process says",
+    "servers/jobs/supervise.py": "a pipe to the simulator that it supervises",
     "control/undo.py": "names of robots and boxes, not of files",
     "studies/local.py": "logs of workers, in the folder of the results",
     "studies/onray.py": "the log of its process, in the folder of the results",
@@ -306,9 +307,7 @@ ALLOWED = {
 
 
 def test_nothing_else_writes_files() -> None:
-    """A new writer goes through `botyard.processes.safefile`, or is named here with a
-    reason.
-    """
+    """A new writer uses `botyard.processes.safefile`, or is listed here with a reason."""
     found = []
     for path in sorted(SOURCES.rglob("*.py")):
         name = path.relative_to(SOURCES).as_posix()

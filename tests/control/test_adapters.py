@@ -1,5 +1,5 @@
-"""Each operation of the table is found in each adapter, by being asked for there, or
-the adapter says why not.
+"""Each operation of the table is reached by a request of each adapter, or the adapter
+says why not.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.commands import Commands
+from botyard.sim.floorview import FloorView
 from botyard.sim.history import History
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Robot, Simulation
@@ -42,7 +43,7 @@ from tests.protocols.lines import Client, named
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Names of the operations that passed the door, or that it was asked about."""
+    """Return the names of the operations that were requested or asked about."""
     found: set[str] = set()
     check = Control.denial
 
@@ -75,7 +76,7 @@ def complete(asked: set[str], reasons: Mapping[str, str]) -> None:
 
 
 class Anything:
-    """A message whose fields are all there."""
+    """A message with any field."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "rates":
@@ -97,7 +98,7 @@ class Anything:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures that clients ask for are written into the working directory."""
+    """Change the working directory, where pictures for clients are written."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -151,6 +152,11 @@ def test_the_page(asked: set[str]) -> None:
             msg.Reset(),
             msg.Add(model="p3dx"),
             msg.Add(model="p3dx", count=2),
+            msg.FindPlaces(model="p3dx"),
+            msg.Send(names=["ann"], goals=[(12.0, 14.0, None)]),
+            msg.Dock(names=["ann"]),
+            msg.SetCharge(names=["ann"], charge=50.0),
+            msg.LookAtMap(name="office"),
             msg.Clone(names=["ann"]),
             msg.Remove(names=["nobody"]),
             msg.Undo(),
@@ -177,7 +183,8 @@ def test_the_page(asked: set[str]) -> None:
         for request in (
             *requests,
             msg.GoOn(),
-        ):  # the time line makes the operation of the moment that a page looks at
+            # The time line creates the operation for the moment that a page shows.
+        ):
             desk.perform(viewer, request, lambda result, error: None)
 
         desk.load_file("a.map", b"2D-Map\nDATA\n", "here")
@@ -226,11 +233,12 @@ def test_simulation_interfaces(asked: set[str]) -> None:
 
     def act(parts: Parts) -> None:
         graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds)
+        # A name with more parts belongs to an action.
         services = {
             s.type_name.partition("/")[2]: s
             for s in graph._world.services
             if s.type_name.startswith(rossimulator.PACKAGE)
-            and s.type_name.count("/") == 1  # else it is of an action
+            and s.type_name.count("/") == 1
         }
         turn = kinds.filled("geometry_msgs/msg/Quaternion", {"w": 1.0})
         pose = kinds.filled("geometry_msgs/msg/Pose", {"orientation": turn})
@@ -300,7 +308,10 @@ def test_ambf(asked: set[str]) -> None:
 
 
 def test_python() -> None:
-    rooms = {c.__name__: c for c in (Simulation, Robot, Commands, Recording, History)}
+    rooms = {
+        c.__name__: c
+        for c in (Simulation, Robot, Commands, Recording, History, FloorView)
+    }
     for operation, method in python.PYTHON.items():
         room, _, name = method.partition(".")
         assert callable(getattr(rooms[room], name)), operation

@@ -1,4 +1,4 @@
-"""The door: who may do what, what is checked, what is resolve, logged and told."""
+"""The control surface: permissions, checks of arguments, results, log and notices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ OWNER = Caller("page", Level.OWN, "the page")
 
 
 class Clock:
-    """Time that stands still, and notes what is asked of it."""
+    """A clock that stands still and records the calls."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
@@ -212,7 +212,7 @@ def test_whatever_is_asked_nothing_but_errors_of_ours_comes_out(
         Control(sim).do(OWNER, kind(**fields))
 
 
-# -- who may
+# -- permissions
 
 
 @pytest.mark.parametrize("kind", OPERATIONS.values())
@@ -258,7 +258,7 @@ def test_ends_from_other_machines_are_the_users_choice(control: Control) -> None
     assert ended == [7]
 
 
-# -- what is done
+# -- effects
 
 
 def test_what_is_placed_takes_effect_at_once_while_time_stands_still(
@@ -375,7 +375,7 @@ def test_too_many_on_one_place(control: Control) -> None:
     control.sim.add_robots("p3dx", [(20.0 + i, 0.0, 0.0) for i in range(6)])
     names = list(control.sim.robots)
     wild = dataclasses.replace(CHANGER, ignores_crowd_limit=False)
-    with pytest.raises(WorldError, match="other bodies are already on that place"):
+    with pytest.raises(WorldError, match="other bodies already overlap at that place"):
         control.do(wild, Place(to=tuple((n, Pose(50.0, 50.0, 0.0)) for n in names)))
     control.do(OWNER, Place(to=tuple((n, Pose(60.0, 50.0, 0.0)) for n in names)))
 
@@ -449,7 +449,7 @@ def test_time(control: Control) -> None:
 
 
 class RobotHost:
-    """Robots without ports."""
+    """Host of robots that have no ports."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
@@ -546,7 +546,7 @@ def test_maps_that_a_client_has_reserved(control: Control) -> None:
 
 def test_log_files_are_not_begun_too_often(control: Control) -> None:
     now, begun = [0.0], []
-    with pytest.raises(WorldError, match="does not go to a file"):
+    with pytest.raises(WorldError, match="not written to a file"):
         control.do(CHANGER, RotateLog())
     control.logs = LogFiles(lambda: begun.append(now[0]), lambda: now[0])
     control.do(CHANGER, RotateLog())
@@ -557,7 +557,7 @@ def test_log_files_are_not_begun_too_often(control: Control) -> None:
     assert begun == [0.0, 1.0]
 
 
-# -- what is said of it
+# -- notices and log
 
 
 def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
@@ -600,11 +600,11 @@ def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
     assert len(heard) == 2
 
 
-# -- much at once, and what fails half way
+# -- large operations, and failures half way
 
 
 class Patient(RobotHost):
-    """RobotHost whose work is done portion by portion, when the test says so."""
+    """RobotHost that works in portions when the test asks for them."""
 
     def __init__(self, sim: Simulation) -> None:
         super().__init__(sim)
@@ -620,7 +620,7 @@ class Patient(RobotHost):
         return super().serve(robots)
 
     def go_on(self) -> bool:
-        """One portion of each; whether there are more."""
+        """Run one portion of each; return whether more remain."""
         for portions, done in self.begun:
             try:
                 if not done.done():
@@ -664,13 +664,14 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
         "whoever resets meanwhile takes them away"
     )
     control.do(CHANGER, Remove(names=(first[0],)))
-    control.sim.add_robot("p3at", first[0])  # another one of that name
+    # Another robot takes the name of the removed one, and must not be taken for it.
+    control.sim.add_robot("p3at", first[0])
     monkeypatch.setattr(adding, "MAX_ROBOTS", len(control.sim.robots))
     while robot_host.go_on():
         pass
     with pytest.raises(
         WorldError,
-        match="p3dx_002 and 3 more added, then stopped: clients may add robots up to",
+        match="p3dx_002 and 3 more added; then adding stopped: clients may add robots up to",
     ):
         added.result()
 

@@ -1,4 +1,4 @@
-"""Who of those that wait is served next."""
+"""The order in which waiting callers are served."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from botyard.control.fairqueue import FairQueue
 
 
 def served(queue: FairQueue[str], n: int = 99) -> list[str]:
-    """So many, one at a time."""
+    """Serve a number of callers one at a time."""
     found = []
     while len(found) < n and (turn := queue.next()) is not None:
         found.append(turn[1])

@@ -1,4 +1,4 @@
-"""Undo and redo by what is in the world afterwards, with the real yard and map loader."""
+"""Undo and redo by their effect on the world, with the real robot ports and map loader."""
 
 from __future__ import annotations
 
@@ -93,8 +93,9 @@ class RequestHandler:
         return str(await self.do(Redo(), caller))
 
     def there(self) -> dict[str, tuple[float, ...]]:
-        """True pose, and pose by odometry in the world, of everything, rounded: the
-        frame of odometry is computed by a detour.
+        """Return true pose and odometry pose of all bodies, rounded.
+
+        The frame of odometry has rounding errors.
         """
         state, rows = self.sim.snapshot.state, self.sim.snapshot.rows
         found = {n: state.pose[row].tolist() for n, row in rows.items()}
@@ -159,9 +160,9 @@ def test_undoing_all_gives_the_world_before_and_doing_all_again_the_one_after(
     async def test(desk: RequestHandler) -> None:
         moments = [(desk.there(), desk.sim.scene.name)]
         for operation in operations:
-            with suppress(
-                BotyardError
-            ):  # for example of a body that is gone: what has changed is a step all the same
+            # An operation may fail, for example on a removed body; the change is a step of the
+            # history all the same.
+            with suppress(BotyardError):
                 await desk.do(operation)
 
             now = (desk.there(), desk.sim.scene.name)
@@ -202,9 +203,8 @@ def test_a_drag_is_one_step_and_a_new_change_ends_what_can_be_done_again() -> No
 def test_what_others_have_done_stays() -> None:
     async def test(desk: RequestHandler) -> None:
         await desk.do(placing("ann", "bob", "Box:1"))
-        desk.sim.robots["bob"].port("pioneer").set_pose(
-            Pose(1.0, 1.0, 0.0)
-        )  # as a client does it
+        # Place bob as a client does, not through the page.
+        desk.sim.robots["bob"].port("pioneer").set_pose(Pose(1.0, 1.0, 0.0))
         await desk.do(placing("Box:1", x=14.0), OTHER)
         assert (
             (await desk.undo())
@@ -352,8 +352,9 @@ def test_a_map_takes_its_robots_along_and_puts_back_what_it_has_moved() -> None:
 
 
 def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
-    """With what others had done until then; what was noted before is of another run,
-    and what comes after goes with it.
+    """Undo takes back the branch with the changes made in it.
+
+    Changes noted before belong to another run.
     """
 
     async def test(desk: RequestHandler) -> None:

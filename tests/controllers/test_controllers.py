@@ -1,6 +1,4 @@
-"""Programs that drive robots from within: what they do, and that they do it the same
-way every time.
-"""
+"""Controllers inside the simulator: their motion, and equal results in every run."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def alone(
 
 
 def run(robot: Robot, seconds: float) -> np.ndarray:
-    """The way of a robot, (n, 3)."""
+    """Return the path of a robot, (n, 3)."""
     sim = robot.simulation
     way = []
     for _ in range(round(seconds / sim.dt)):
@@ -361,7 +359,9 @@ def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
 def test_goal_controllers_show_all_their_options(
     kind: type, defaults: dict[str, object]
 ) -> None:
-    """They share most options, and `help` and the registry read the signature."""
+    """`help` and the registry read the signature, and goal controllers share most
+    options.
+    """
     shared = {"points": None, "order": "loop", "pause": 0.0, "reached": 0.3}
     found = {
         one.name: one.default

@@ -1,4 +1,4 @@
-"""Controllers of the user's own: classes, functions, and names of code."""
+"""Controllers of users: classes, functions, and names of code."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_options_go_with_the_controller_of_a_new_robot() -> None:
             )
 
     with pytest.raises(
-        ArgumentError, match="controller_options: expected a controller"
+        ArgumentError, match="controller: expected the controller of these"
     ):
         sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller_options={"by": 3})
 
@@ -205,7 +205,7 @@ def test_what_is_no_controller(code: str) -> None:
 
 
 class Failing:
-    """One that cannot be made."""
+    """A controller whose constructor fails."""
 
     def __init__(self, robot: Robot) -> None:
         raise ValueError("nothing goes")
@@ -321,7 +321,7 @@ def test_code_of_a_file_that_cannot_be_had_is_named_with_the_files_line(
 
 
 def test_states_run_no_code(code: str, tmp_path: Path) -> None:
-    """A state that names code which nobody has given here."""
+    """A state that names code which the program did not register."""
     own = tmp_path / "states.py"
     own.write_text(
         CODE.replace(
@@ -455,7 +455,7 @@ def test_what_cannot_drive_is_said_at_once(
 
 
 class Reader:
-    """One that subscribes when it is made; `fails` says which of them cannot be made."""
+    """A controller that subscribes in its constructor; `fails` names those that fail."""
 
     made = 0
     fails: frozenset[int] = frozenset()
@@ -632,7 +632,7 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
 
     sim.step(5)
     assert set(sim.core.programs.by_robot) == {"two", "three"}
-    # the others are controllers without a state
+    # A clone needs states of all controllers, and the plain functions here have none.
     if copied:
         sim.robots["two"].set_controller(Counter)
         sim.robots["three"].set_controller(None)
@@ -655,7 +655,7 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
 
 
 class Still:
-    """What it was made with."""
+    """A controller that reports its arguments."""
 
     def act(self) -> None: ...
 

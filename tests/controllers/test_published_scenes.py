@@ -31,7 +31,7 @@ NO_TURN = replace(P3DX, limits=replace(P3DX.limits, max_speed=Axes(1.0, 0.0, 0.0
 
 
 def least_gap(sim: Simulation) -> float:
-    """Least distance of the bodies of robots, as circles, m."""
+    """Return the least distance between robots as discs, m."""
     robots = list(sim.robots.values())
     return min(
         math.dist(a.truth[:2], b.truth[:2]) - a.spec.radius - b.spec.radius
@@ -40,7 +40,7 @@ def least_gap(sim: Simulation) -> float:
 
 
 def watch(sim: Simulation, seconds: float) -> tuple[float, int]:
-    """Run a simulation. Returns the least gap between robots, m, and the number of
+    """Run a simulation and return the least gap between robots, m, and the number of
     stalls.
     """
     gap, stalls = math.inf, 0
@@ -55,8 +55,9 @@ def watch(sim: Simulation, seconds: float) -> tuple[float, int]:
 def on_a_circle(
     model: object, controller: str, count: int, radius: float, **options: object
 ) -> Simulation:
-    """Robots that want to change sides: the circle exchange of van den Berg et al.
-    2011, §6.
+    """Robots that cross to the opposite side:
+
+    the circle exchange of van den Berg et al. 2011, §6.
     """
     sim = Simulation(odometry_error="none")
     for k in range(count):
@@ -69,7 +70,7 @@ def on_a_circle(
 
 
 def at_goals(sim: Simulation, count: int, radius: float) -> float:
-    """Greatest distance of a robot of the circle from its goal, m."""
+    """Return the greatest distance of a robot of the circle from its goal, m."""
     return max(
         math.dist(
             sim.robots[f"r{k}"].truth[:2],
@@ -95,8 +96,9 @@ def test_circle_exchange_without_collision(
 
 
 def test_those_who_wait_for_each_other_in_a_ring_give_way() -> None:
-    """Ten that walk fast all reach the middle at once, side by side: none could go on
-    without another one going back.
+    """Ten fast walkers reach the middle at once, side by side.
+
+    None could go on unless another one gives way.
     """
     sim = on_a_circle(WALKER, "orca", 10, 5.0, speed=1.4)
     sim.step(80)
@@ -117,10 +119,12 @@ def test_two_groups_pass_each_other_in_a_corridor(controller: str) -> None:
             robot = sim.add_robot(
                 WALKER, f"{side}.{k}", pose=(side * (5.0 + k // 2 * 1.2), y, 0.0)
             )
+            # The robot in front drives the farthest, so that no robot stops in the path of another
+            # one.
             goals[robot.name] = (
                 -side * (6.2 - k // 2 * 1.2),
                 y,
-            )  # who is in front goes farthest
+            )
             robot.set_controller(
                 controller, points=[goals[robot.name]], order="once", speed=0.8
             )
@@ -164,7 +168,7 @@ def test_two_streams_cross(controller: str) -> None:
 def test_social_forces_stop_robots_with_slow_ramps_in_time(
     model: str, far: float, offset: float, crossing: bool
 ) -> None:
-    """At its default speed: at the speed of a pedestrian they would brake too late."""
+    """At the default speed; at the speed of a pedestrian they would brake too late."""
     sim = Simulation(odometry_error="none")
     starts = (
         (-far, 0.0, 0.0),
@@ -216,9 +220,7 @@ def test_the_speed_at_which_forces_stop_a_robot_follows_from_its_ramp() -> None:
 def test_a_robot_stays_at_its_last_point(
     model: object, controller: str, pause: float
 ) -> None:
-    """Others go past again and again: what they push aside comes back. The same in a
-    pause.
-    """
+    """Robots that others push aside return to their goals, also after a pause."""
     sim = Simulation(odometry_error="none")
     lasers = ["lms200"] if model == "p3dx" else None
     one = sim.add_robot(model, "one", pose=(-1.0, 0.0, 0.0), lasers=lasers)
@@ -261,7 +263,7 @@ def test_after_a_pause_at_a_random_place_the_robot_goes_on() -> None:
 
 @pytest.mark.parametrize("controller", ["orca", "socialforce", "dwa", "vfh"])
 def test_how_near_a_goal_is_reached_is_measured_at_the_robot(controller: str) -> None:
-    """Not at the disc that the method moves, whose middle is half a radius ahead."""
+    """The disc that the method moves has its centre half a radius ahead."""
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot("p3dx", "one", pose=(0.0, 0.0, 0.0), lasers=["lms200"])
     robot.set_controller(controller, points=[[3.0, 0.0]], order="once", reached=0.1)
@@ -562,8 +564,9 @@ def test_states_go_on_where_they_were(controller: str) -> None:
 
 @pytest.mark.parametrize("step", [0.1, 0.02])
 def test_social_forces_take_a_walker_where_the_equation_says(step: float) -> None:
-    """Alone: x = v0 (t − τ (1 − exp(−t / τ))); with velocities at the ends of steps of
-    0.1 s it was 5 cm ahead.
+    """A lone walker: x = v0 (t − τ (1 − exp(−t / τ))).
+
+    Velocities at the ends of steps of 0.1 s would put it 5 cm ahead.
     """
     sim = Simulation(odometry_error="none", step=step)
     robot = sim.add_robot(WALKER, "one", pose=(0.0, 0.0, 0.0))

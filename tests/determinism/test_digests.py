@@ -1,8 +1,8 @@
-"""Scenes have the digests that stand in the repository: on any system and processor,
-with any kernels, with one thread and with two.
+"""Scenes have the digests stored in the repository, on any system, processor, kernels
+and threads.
 
-`make test` carries this out with the library of kernels, with what Numba compiles, and
-without a compiler. When results change on purpose: ``python -m tools.digests --write``.
+`make test` runs this with the library of kernels, with Numba's compiler, and without a
+compiler. If results change on purpose, run ``python -m tools.digests --write``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from botyard.numerics import elementary
 @pytest.mark.parametrize("name", digests.TRIALS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_digests_are_those_of_the_repository(name: str, threads: int) -> None:
-    only_first = mode() == "python"  # a hundred times slower
+    # Plain Python is a hundred times slower.
+    only_first = mode() == "python"
     right = digests.known()[name]
     assert dict(digests.digests(name, threads, only_first)) == (
         dict([min(right.items())]) if only_first else right

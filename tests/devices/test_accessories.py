@@ -1,5 +1,6 @@
-"""Bumpers, gripper, battery, encoders, gyro, compass, table sensors: from the engine's
-state to what the device says.
+"""Bumpers, gripper, battery, encoders, gyro, compass, table sensors:
+
+from the engine's state to their readings.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from botyard.devices.battery import Battery
+from botyard.devices.battery import BATTERY, Battery, BatteryReading
 from botyard.devices.bumpers import Bumpers, BumperSpec, pressed
 from botyard.devices.compass import CompassSpec, bearing
 from botyard.devices.electrics import Electrics
@@ -66,8 +67,8 @@ def test_a_robot_without_bumpers_has_none_pressed() -> None:
 def test_contacts_are_where_the_outline_meets_the_wall(
     heading: float, back: bool
 ) -> None:
-    """The sectors agree with a brute-force sampling of the outline a hair farther
-    along.
+    """The sectors agree with a dense sampling of the outline moved forward by a tiny
+    distance.
     """
     sim = Simulation(WALL, odometry_error="none")
     robot = sim.add_robot(
@@ -259,8 +260,9 @@ def test_lift_store_deploy_and_carry() -> None:
 
 
 def test_nothing_acts_while_time_stands_still() -> None:
-    """Settling a paused world lets sensors look again; paddles, lift, battery and
-    joints stay as they are, and go on when time does.
+    """Settling a paused world updates the sensors.
+
+    Paddles, lift, battery and joints keep their states, and continue with time.
     """
     spec = load_robot("p3dx-equipped")
     sim = Simulation()
@@ -369,6 +371,23 @@ def test_an_empty_battery_switches_the_motors_off_and_a_dock_brings_them_back() 
     assert robot.velocity.vx > 0
 
 
+def test_the_current_of_a_charging_battery_is_above_the_threshold_of_nav2() -> None:
+    """A charger feeds the idle load and the battery; without one, nothing is measured."""
+    (state,) = (m for m in BATTERY.ros if m.topic == "battery_state")
+    spec = BatterySpec(
+        capacity_wh=100.0, idle_power=12.0, charge_power=90.0, volts=12.0
+    )
+    for charge_state, current in (
+        (ChargeState.NOT_CHARGING, math.nan),
+        (ChargeState.BULK, 6.5),
+        (ChargeState.OVERCHARGE, 6.5),
+        (ChargeState.FLOAT, 0.0),
+    ):
+        reading = BatteryReading(12.0, 50.0, charge_state, True, False)
+        found = state.fields(spec, reading)["current"]
+        assert found == pytest.approx(current, nan_ok=True)
+
+
 def test_a_dock_has_a_direction() -> None:
     dock = Place(kind="Dock", name="d", pose=Pose(0.0, 0.0, 0.0))
     sim = equipped(Scene(places=(dock,)), Pose(0.0, 0.0, math.pi / 2))
@@ -396,7 +415,7 @@ def test_encoders_count_both_wheels() -> None:
     spec = PioneerSpec(ticks_per_mm=100.0, diff_conv=0.005)
     assert ticks(1.0, spec) == 100_000
     robot_spec = RobotSpec(name="r", pioneer=spec)
-    left, right = wheels((0.0, 1.0), (0.5, 0.0), robot_spec.kinematics)
+    left, right = wheels((0.0, 0.0, 1.0), (0.5, 0.0, 0.0), robot_spec.kinematics)
     assert [ticks(wheel.distance, spec) for wheel in (left, right)] == [
         -20_000,
         20_000,

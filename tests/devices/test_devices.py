@@ -74,8 +74,9 @@ def test_gps_antenna_bad_sectors_and_no_georeference() -> None:
     ],
 )
 def test_boxes_are_seen_by_those_that_may(box: str, laser: bool, sonar: bool) -> None:
-    """GEN-008, SEN-006, SEN-021, OBJ-002, OBJ-003: by the robot's own laser and sonar;
-    all of them stand in the way.
+    """GEN-008, SEN-006, SEN-021, OBJ-002, OBJ-003:
+
+    visible to the robot's laser and sonar, and solid in any case.
     """
     sim = Simulation(sensor_noise=False, odometry_error="none")
     robot = sim.add_robot("p3dx", pose=Pose())
@@ -91,8 +92,9 @@ def test_boxes_are_seen_by_those_that_may(box: str, laser: bool, sonar: bool) ->
 
 @pytest.mark.parametrize(("rays", "seen"), [(1, False), (7, True)])
 def test_a_sonar_of_several_rays_reads_the_closest(rays: int, seen: bool) -> None:
-    """SEN-017, SEN-018: something beside the axis but within the cone, for a ring of
-    the model.
+    """SEN-017, SEN-018:
+
+    an object off the axis but within the cone, for a ring of the model.
     """
     ring = SonarSpec(
         type_name="s",
@@ -111,8 +113,9 @@ def test_a_sonar_of_several_rays_reads_the_closest(rays: int, seen: bool) -> Non
 
 
 def test_a_lasers_bearings_err_as_its_model_says() -> None:
-    """SEN-003, SEN-004: ranges to a wall at a slant vary with the angle's error alone,
-    and not at all without noise.
+    """SEN-003, SEN-004:
+
+    ranges to a slanted wall vary with the angle's error alone, and not without noise.
     """
     wall = Scene(segments=np.array([[1.0, -9.0, 3.0, 9.0]]))
     spread = []
@@ -259,8 +262,9 @@ def test_sectors_of_many_directions_are_those_of_each() -> None:
 def test_rays_that_change_often_are_made_once_a_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A client may send a thousand settings between two steps: only the last are worked
-    out; large ones are kept for nobody else.
+    """A client may send a thousand settings between two steps.
+
+    Only the last ones are computed, and large ones are not cached.
     """
     from botyard.devices import fans
 
@@ -285,9 +289,7 @@ def test_rays_that_change_often_are_made_once_a_step(
 
 
 def test_beams_that_clients_have_given_up_are_forgotten() -> None:
-    """Each reconfiguration of a laser makes beams; those given up are not kept for
-    ever.
-    """
+    """Each reconfiguration of a laser makes beams; unused ones are freed."""
     sim = Simulation()
     laser = sim.add_robot("p3dx", pose=Pose()).laser
     for k in range(40):
@@ -301,8 +303,9 @@ def test_beams_that_clients_have_given_up_are_forgotten() -> None:
 
 
 def test_reading_begins_and_ends_between_steps() -> None:
-    """While nobody reads a sensor, steps pass them over; who begins is served from the
-    next step on, whoever came and went before.
+    """Steps skip a sensor without readers.
+
+    A new reader is served from the next step on, whatever readers came before.
     """
     sim = Simulation(seed=1)
     ann, bob = (

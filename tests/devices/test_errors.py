@@ -1,6 +1,4 @@
-"""Error models: of odometry, of ranges and of bearings, those of the package and
-others.
-"""
+"""Error models of odometry, ranges and bearings, of the package and of plug-ins."""
 
 from __future__ import annotations
 
@@ -34,14 +32,14 @@ class SlipSpec(DeviceSpec):
 
 
 def slip(spec: SlipSpec, view: object) -> tuple[float, float, float]:
-    """A fifth of the way is lost at full speed."""
+    """Lose a fifth of the distance at full speed."""
     speed = float(view.state.vel[view.row, 0])
     return (-0.2 * min(1.0, speed / 0.5), 0.0, 0.0)
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is registered in a test is forgotten after it."""
+    """Unregister the models of a test after it."""
     monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
     return
 
@@ -57,7 +55,7 @@ def robot(*specs: DeviceSpec, scene: Scene = WALL, **options: object) -> Robot:
 
 
 def middle(one: Robot, steps: int) -> np.ndarray:
-    """The middle reading of the laser after each step."""
+    """Return the middle reading of the laser after each step."""
     one.laser.subscribe("me")
     found = []
     for _ in range(steps):
@@ -176,7 +174,7 @@ def test_a_saved_world_wanders_on() -> None:
 
 
 def test_a_robot_has_one_model_of_odometry() -> None:
-    with pytest.raises(ModelError, match="a different error model of odometry"):
+    with pytest.raises(ModelError, match="another error model of odometry"):
         robot(WanderingOdometrySpec(), WanderingOdometrySpec())
 
 

@@ -1,5 +1,6 @@
-"""Devices of other packages that go wrong: each says which it was, and the world and
-everybody else goes on.
+"""Devices of other packages that fail:
+
+the message names the device, and the world goes on.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class BadSecondSpec(DeviceSpec):
 
 
 def fails(*_: Any) -> Any:
-    raise ZeroDivisionError("of a package")
+    raise ZeroDivisionError("raised by a plug-in's device")
 
 
 def bad(**changes: Any) -> Device[Any, Any]:
@@ -82,13 +83,13 @@ def bad(**changes: Any) -> Device[Any, Any]:
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is registered in a test is forgotten after it."""
+    """Unregister the kinds of a test after it."""
     monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
     return
 
 
 def robot(*specs: DeviceSpec, **changes: Any) -> Robot:
-    """A robot with the bad device, and another robot beside it."""
+    """A robot with the bad device, and another robot next to it."""
     register(bad(**changes))
     sim = Simulation(seed=3)
     model = replace(find_robot("p3dx"), devices=specs or (BadSpec(),))
@@ -153,7 +154,7 @@ def test_pages_show_the_other_devices() -> None:
     assert second.rows == [["1.000"]]
 
 
-# -- what Pioneer clients get
+# -- reports to Pioneer clients
 
 
 def test_reports_leave_out_what_fails_and_say_so_once(
@@ -190,7 +191,7 @@ def test_bits_that_are_no_whole_numbers_are_left_out(
     assert len(caplog.records) == 3
 
 
-# -- what happens in a step
+# -- failures in a step
 
 
 class Failing(Table):
@@ -203,7 +204,7 @@ class Failing(Table):
         """Fail in the third step."""
         self.ticks += 1
         if self.ticks[0] == 3:
-            raise ZeroDivisionError("of a package")
+            raise ZeroDivisionError("raised by a plug-in's device")
 
 
 def test_what_fails_in_a_step_does_nothing_any_more_and_the_step_is_done(
@@ -436,7 +437,7 @@ def test_a_topic_that_cannot_be_is_left_out_and_told_of(
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Installs packages with entries and the text of a module."""
+    """Install packages with entries and the text of a module."""
 
     def install(name: str, entries: str, module: str = "") -> None:
         info = tmp_path / f"{name}-1.dist-info"
@@ -476,7 +477,7 @@ def test_two_packages_with_one_name_are_both_named(package: Any) -> None:
     package("plugin_b", "twice = plugin_b:DEVICE")
     with pytest.raises(
         ModelError,
-        match="expected one package that has it, found plugin_a:DEVICE of the "
+        match="expected one package that provides it, found plugin_a:DEVICE of the "
         "package plugin_a, plugin_b:DEVICE of",
     ):
         find_device("twice")

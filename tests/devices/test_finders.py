@@ -1,5 +1,6 @@
-"""Fiducial and blob finders: what they find, what hides it, and the kernel behind them
-against a plain twin.
+"""Fiducial and blob finders:
+
+found and hidden objects, and the kernel against a plain twin.
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ def test_two_things_of_one_colour_are_two_patches_and_one_behind_a_post_is_two()
 def twin(
     robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every ray against every wall and every edge of every body, one by one."""
+    """Test every ray against every wall and every edge of every body."""
     engine = robot.simulation.core.engine
     x, y, _ = robot.truth
     edges = [(*s, WALL) for s in robot.simulation.scene.segments.tolist()]

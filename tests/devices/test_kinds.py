@@ -1,5 +1,6 @@
-"""Kinds of devices: the registry, robot files, what check_device finds, and a sensor
-that is a package of its own.
+"""Kinds of devices:
+
+the registry, robot files, the findings of check_device, and a sensor in a package.
 """
 
 from __future__ import annotations
@@ -20,13 +21,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from botyard.devices.apriltags import AprilTagSpec
 from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.bumpers import BUMPERS, BumperSpec
 from botyard.devices.compass import CompassSpec
 from botyard.devices.fiducials import FiducialFinderSpec
+from botyard.devices.gnss import GnssSpec
 from botyard.devices.gps import GpsSpec
+from botyard.devices.imu import ImuSpec
+from botyard.devices.leds import LedsSpec, OmniCameraSpec, ring
+from botyard.devices.rangebearing import RangeAndBearingSpec, payload
+from botyard.devices.rangefinders import UltrasonicSpec
 from botyard.devices.robotjoints import PrismaticJointSpec, RevoluteJointSpec
 from botyard.devices.tables import TableIrSpec
+from botyard.devices.uwb import UwbSpec
 from botyard.devices.view import stream_of
 from botyard.engine.kernels.contactsectors import SECTORS
 from botyard.engine.kernels.noise import stream_key, symmetric
@@ -105,7 +113,7 @@ def feeler(**changes: Any) -> Device[Any, Any]:
 
 
 def feeler_scan(beams: ScanArrays | None) -> Any:
-    """Its ranges as a scan of ROS, not open."""
+    """Return its ranges as a closed ROS scan."""
 
     def message(spec: FeelerSpec, ranges: np.ndarray) -> dict[str, Any]:
         seen = ranges < spec.reach
@@ -127,7 +135,7 @@ class Way(Table):
     metres: np.ndarray
 
     def act(self, engine: Any, dt: float) -> None:
-        """Add up how far each body has come."""
+        """Add up the distance that each body has moved."""
         self.metres += np.hypot(*engine.state.vel[self.body, :2].T) * dt
 
 
@@ -149,15 +157,16 @@ METER = Device(
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is registered in a test is forgotten after it."""
+    """Unregister the kinds of a test after it."""
     monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
     return
 
 
 @pytest.fixture
 def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The example's package, as pip would install it: its module and its entry point,
-    in a folder of the path.
+    """Install the example's package as pip does:
+
+    its module and entry point in a folder of the path.
     """
     shutil.copy(BEACON / "src/botyard_beacon.py", tmp_path)
     import tomllib
@@ -181,7 +190,7 @@ def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     del sys.modules["botyard_beacon"]
 
 
-# -- those of the package
+# -- sensors of the package
 
 
 USUAL = ["battery", "sonar", "laser", "electrics", "encoders", "gps"]
@@ -206,6 +215,16 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
         rays=3,
     ),
     "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
+    "april_tags": AprilTagSpec(pixel_deviation=0.3, faces=4),
+    "gnss": GnssSpec(deviation=0.5, drift=1.0, multipath=1.0),
+    "leds": LedsSpec(count=5),
+    "range_and_bearing": RangeAndBearingSpec(bandwidth=500.0),
+    "uwb": UwbSpec(deviation=0.1, hidden_bias=0.3),
+    "omni_camera": OmniCameraSpec(range_max=3.0, bearing_deviation=0.1),
+    "imu": ImuSpec(
+        pose=Pose(0.1, 0.0, 0.3), gyro_noise=0.01, gyro_bias=0.01, accel_walk=0.01
+    ),
+    "ultrasonic": UltrasonicSpec(max_incidence=1.0, noise=0.01),
     "prismatic_joint": PrismaticJointSpec(joint="mast", low=0.2, high=1.5, damping=2.0),
     "revolute_joint": RevoluteJointSpec(
         joint="pan", low=-1.0, high=2.0, gains=Gains(5.0, 0.5)
@@ -219,17 +238,27 @@ parameters.
 
 @pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
 def test_the_devices_of_the_package_keep_to_the_rules(name: str) -> None:
-    """All of the registry: a new one cannot be forgotten."""
+    """All devices of the registry, so that a new one is included."""
     assert check_device(find_device(name), NOT_THE_USUAL.get(name)) == []
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
 def test_channels_of_recordings_hold_what_devices_read(name: str) -> None:
-    """Every column is in the schema with its unit; a real reading has rows, of plain
-    numbers and texts in all columns.
+    """The schema has every column with its unit.
+
+    A real reading has rows of plain numbers and texts in all columns.
     """
     kind = find_device(name)
-    sim, robot = _world(NOT_THE_USUAL.get(name) or kind.spec(), _room())
+    spec = NOT_THE_USUAL.get(name) or kind.spec()
+    sim, robot = _world(spec, _room())
+    # Swarm devices receive what another robot sends.
+    other = sim.add_robot(
+        find_robot("p3dx").fitted(RangeAndBearingSpec()).fitted(LedsSpec()),
+        "c",
+        pose=(0.5, -0.5, 0.0),
+    )
+    other.devices["leds"].write(**ring("red"))
+    other.devices["range_and_bearing"].write(**payload(b"hello"))
     sim.step(3)
     rows = robot.devices[name].record()
     columns = kind.channel.schema["items"]["properties"]
@@ -272,8 +301,9 @@ def test_draws_are_those_of_the_kernels() -> None:
 
 
 def test_gps_and_compass_tell_pioneer_clients_what_they_read() -> None:
-    """SIMSTAT and the compass byte follow from what the kinds declare; a robot without
-    a compass sends none.
+    """SIMSTAT and the compass byte follow from the declarations of the kinds.
+
+    A robot without a compass sends none.
     """
     scene = Scene(georeference=GeoReference(48.1, 11.5, 520.0))
     model = find_robot("p3dx").fitted(GpsSpec(x=0.5, dop=2.0))
@@ -399,7 +429,7 @@ def test_too_many_devices_are_refused() -> None:
         robot_of(table, "r")
 
 
-# -- what can be declared
+# -- declarations
 
 
 def test_a_sensor_of_beams(known: None) -> None:
@@ -436,8 +466,9 @@ def test_a_sensor_of_beams(known: None) -> None:
 def test_scans_of_any_sensor_of_beams_are_made_of_the_arrays_of_a_step(
     known: None,
 ) -> None:
-    """Like those of lasers: with few rays that meet nothing, and with the second sensor
-    of the kind.
+    """As for lasers:
+
+    with few rays that meet nothing, and with the second sensor of the kind.
     """
     register(feeler(ros=feeler_scan(ScanArrays(is_open=False))))
     assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
@@ -519,7 +550,7 @@ def test_a_state_with_a_device_that_is_not_here_is_refused(
     state = sim.save_state()
     monkeypatch.delitem(devices._KNOWN, "way_meter")
     with pytest.raises(
-        StateError, match='a table "way" of a device that is not installed'
+        StateError, match='expected tables of installed devices, found "way"'
     ):
         Simulation().restore(state)
 
@@ -690,13 +721,13 @@ def test_a_package_that_fails_is_named(
     assert "broken" in devices.device_names()
 
 
-# -- a package of its own
+# -- a separate package
 
 
 def test_a_recorded_run_with_a_beacon_finder_comes_out_again(
     beacon: Any, tmp_path: Path
 ) -> None:
-    """Its readings take random numbers."""
+    """A re-simulation is equal although readings draw random numbers."""
     sim, path = Simulation.load("office", seed=3), tmp_path / "run.mcap"
     robot = sim.add_robot(
         find_robot("p3dx").fitted(beacon.BeaconFinderSpec(range_noise=0.2)), "ann"
@@ -821,8 +852,8 @@ def test_the_page_shows_what_devices_read(beacon: Any) -> None:
 
 @pytest.mark.parametrize("layer", ["laser", "sonar"])
 def test_the_page_draws_what_beams_of_any_kind_meet(known: None, layer: Any) -> None:
-    """A group of the schema for each set of beams, its readings in the frames, and the
-    shortest of all in the readouts.
+    """The schema has a group for each set of beams, frames have the readings, readouts
+    the shortest one.
     """
     from botyard.app.compose import compose
     from botyard.interfaces.page.viewsource import (
@@ -902,7 +933,7 @@ class WinchSpec(DeviceSpec):
 
 
 class Winches(Table):
-    """How far each is out."""
+    """Extensions of all winches."""
 
     name = "winch"
     optional = True

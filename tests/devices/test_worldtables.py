@@ -1,5 +1,7 @@
-"""A new kind of columns, declared in the table of tables, is saved, restored, cloned
-and counts for digests; nothing else knows of it.
+"""A new kind of columns in the table of tables is saved, restored, cloned and part of
+digests.
+
+No other code knows of it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from botyard.sim.statehead import Roster, head_of
 
 
 class Tyres(DeviceTable):
-    """The wear of tyres, which grows with the way."""
+    """The wear of tyres, which grows with the distance."""
 
     name = "tyres"
     columns: ClassVar = {
@@ -39,7 +41,7 @@ class Tyres(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each robot."""
+        """Return one key for each robot."""
         return set(robots)
 
     def act(self, engine: Engine, dt: float) -> None:
@@ -48,17 +50,17 @@ class Tyres(DeviceTable):
         self.double[:] = 2.0 * self.wear[:, 0]
 
     def restored(self, engine: Engine) -> None:
-        """The column that is not saved follows from the other."""
+        """Compute the column that is not saved from the other one."""
         self.double[:] = 2.0 * self.wear[:, 0]
 
 
-# the tables are gone when a run is done again
+# A repeated run would not find the tables of this module, so the run is not repeated.
 pytestmark = pytest.mark.unwatched
 
 
 @pytest.fixture
 def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robots have tyres."""
+    """Give tyres to robots."""
     tables = (*worldtables.WORLD_TABLES, Tyres)
     for module in (worldtables, simulation, statechecks):
         monkeypatch.setattr(module, "WORLD_TABLES", tables)
@@ -130,7 +132,8 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
     ]
     digest = sim.digest()
     with pytest.raises(
-        StateError, match="rows of the table tyres do not match its bodies"
+        StateError,
+        match="expected rows of the table tyres for its bodies, found others",
     ):
         sim.restore(join(msgspec.msgpack.encode(head), columns))
 

@@ -1,4 +1,4 @@
-"""The thing nearest to a robot's outline, against all walls and all bodies in NumPy."""
+"""The object nearest to a robot's outline, against all walls and bodies in NumPy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def world(seed: int, robots: int = 12, walls: int = 8) -> botyard.Simulation:
 
 
 def twin(sim: botyard.Simulation, row: int, within: float) -> tuple[float, str]:
-    """The nearest thing by all edges of all things."""
+    """Return the nearest object by all edges of all objects."""
     specs, pose = sim.core.engine.specs, sim.core.snapshot.state.pose
     mine = naive.placed(specs[row].parts, pose[row])
     things: list[tuple[float, str]] = [
@@ -66,9 +66,9 @@ def test_the_nearest_thing(seed: int, within: float) -> None:
             away, name = nearest(sim.core, row, within)
             expected, thing = twin(sim, row, within)
             assert away == pytest.approx(expected, abs=1e-9)
-            # Several things may overlap the robot.
+            # Several objects may overlap the robot.
             assert name == thing or away == 0.0
-        # Bodies leave their bins in a step.
+        # Bodies may leave their bins within a step.
         if not moves:
             sim.fleet.command(v=0.7, w=0.4)
             sim.run(1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.kernels.polygons import polygon_gap
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.simulation import Engine
@@ -171,9 +171,7 @@ def test_free_places_equal_the_twin(seed: int, parts) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crowd_never_overlaps(seed: int) -> None:
-    """Robots that drive about at random touch neither walls nor each other, whatever
-    happens.
-    """
+    """Robots with random commands touch neither walls nor each other."""
     rng = np.random.default_rng(seed)
     room = np.array(
         [[0, 0, 6, 0], [6, 0, 6, 6], [6, 6, 0, 6], [0, 6, 0, 0], [2, 2, 4, 2.5]], float
@@ -190,7 +188,7 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
     for k in range(60):
         for i in range(14):
             if k % 10 == 0:
-                # translation only: turning in place is allowed to overlap, see above
+                # Translate only: a robot that turns in place is allowed to overlap, see above.
                 e.queue_command(
                     f"r{i}",
                     cmd.SetVelocity(v=rng.uniform(-1, 1), vy=rng.uniform(-1, 1), w=0.0),
@@ -207,8 +205,9 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
-    """A body looks for others only when one may have come near (`Bodies.leeway`): the
-    result is as if it looked in every step.
+    """A body looks for others only when one may have come near (`Bodies.leeway`).
+
+    The result is the same as with a search in every step.
     """
     rng = np.random.default_rng(seed)
     walls = random_segments(rng, 25)
@@ -230,14 +229,14 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
                 for e in (knowing, looking):
                     e.queue_command(f"r{i}", speed)
 
-        # all stop at once, and time stands still for a moment
+        # All robots stop at once, and the world is paused for a moment.
         if k % 11 == 5:
             for e in (knowing, looking):
                 for i in range(1, 30):
                     e.queue_command(f"r{i}", cmd.SetVelocity(v=0.0, w=0.0))
                 e.settle()
 
-        # somebody puts one right beside another
+        # A command places one robot right next to another.
         if k % 37 == 36:
             x, y, _ = knowing.state.pose[1]
             for e in (knowing, looking):
@@ -261,8 +260,9 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
 
 
 def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
-    """It had looked when nobody was near, and turned while another one drove up to it;
-    then it drove through that.
+    """A robot searched without neighbours, then turned while another one approached:
+
+    it drove through it.
     """
     e = engine(np.zeros((0, 4)), [(0, 0, 0), (3, 0, math.pi)], **PERFECT)
     e.queue_command("r0", cmd.SetVelocity(v=0.1))
@@ -281,9 +281,7 @@ def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_between_polygons(seed: int) -> None:
-    """The gap is positive exactly where polygons are apart, and never more than the
-    distance between them.
-    """
+    """The gap is positive exactly where polygons are apart, and at most their distance."""
     rng = np.random.default_rng(seed)
     e = engine(
         WALL,

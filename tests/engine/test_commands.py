@@ -1,6 +1,4 @@
-"""Commands for many bodies at once are the same as one for each of them, whatever rows
-they are for.
-"""
+"""A command for many bodies equals one command for each, for any rows."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 
 from botyard.engine import commands as cmd
 from botyard.engine import demand
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import Control, Mode, allocate_state
+from botyard.engine.velocities import SetVelocities
 
 N = 9
 speeds = st.floats(-2.0, 2.0)
@@ -56,7 +54,7 @@ def test_many_at_once_are_each_by_itself(
 def test_velocities_of_many_stay_with_their_bodies_when_others_are_removed(
     who: list[int], removed: list[int], data: st.DataObject
 ) -> None:
-    """The twin keeps names where the command keeps rows."""
+    """The twin stores names where the command stores rows."""
     v = data.draw(st.lists(speeds, min_size=len(who), max_size=len(who)))
     command, names = (
         SetVelocities(np.array(who, np.int64), v=np.array(v)),

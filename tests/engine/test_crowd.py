@@ -1,5 +1,6 @@
-"""Those who may put robots anywhere do not heap them up: the cost would grow with the
-square of their number.
+"""Clients that may place robots anywhere cannot heap them up:
+
+the cost would grow with the square of their number.
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ def world(n: int) -> Simulation:
 def test_a_place_takes_so_many_and_no_more() -> None:
     sim = world(8)
     for i in range(1, MAX_PER_PLACE):
-        sim.core.overlap_limit.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
+        # The body r0 is on the place already.
+        sim.core.overlap_limit.enter(f"r{i}", 0.1, 0.0)
     with pytest.raises(
-        CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
+        CommandError,
+        match=f"{MAX_PER_PLACE} other bodies already overlap at that place",
     ):
         sim.core.overlap_limit.enter("r7", 0.0, 0.0)
 
     sim.core.overlap_limit.enter("r7", PLACE_RADIUS + 0.15, 0.0)
     sim.core.overlap_limit.enter("r1", 0.05, 0.0)
-    sim.core.overlap_limit.enter("r2", 50.0, 0.0)  # who goes makes room
+    # A robot that leaves the place makes room for another one.
+    sim.core.overlap_limit.enter("r2", 50.0, 0.0)
     sim.core.overlap_limit.enter("r6", 0.0, 0.0)
     assert sim.core.overlap_limit.place("r2") == (50.0, 0.0)
     with pytest.raises(KeyError):
@@ -69,7 +73,7 @@ spots = st.tuples(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8))
 def test_who_may_enter_a_place_is_as_counting_all_distances_says(
     start: list[tuple[float, float]], moves: list[tuple[int, tuple[float, float]]]
 ) -> None:
-    """The twin knows no cells: it measures all distances."""
+    """The twin has no cells and measures all distances."""
     sim = Simulation(warn=lambda text: None)
     names = [f"r{i}" for i in range(len(start))]
     sim.add_robots("p3dx", [(x, y, 0.0) for x, y in start], names)
@@ -82,7 +86,8 @@ def test_who_may_enter_a_place_is_as_counting_all_distances_says(
         )
         if others >= MAX_PER_PLACE:
             with pytest.raises(
-                CommandError, match=f": {others} other bodies are already on that place"
+                CommandError,
+                match=f": {others} other bodies already overlap at that place",
             ):
                 sim.core.overlap_limit.enter(name, *to)
         else:
@@ -128,7 +133,7 @@ def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
     assert there == MAX_PER_PLACE
     assert (
         sum(
-            "other bodies are already on that place" in text
+            "other bodies already overlap at that place" in text
             for line in lines
             for text in line.log
         )
@@ -150,7 +155,8 @@ def test_a_restored_world_is_looked_at_anew() -> None:
     sim.settle()
     there = sim.save_state()
     assert sim.core.overlap_limit.place("r1") == (7.0, 0.0)
-    sim.restore(state)  # of the same tick
+    # The restored state has the same tick, so the tick alone does not show the change.
+    sim.restore(state)
     assert sim.core.overlap_limit.place("r1") == (3.0, 0.0)
     sim.restore(there)
     assert sim.core.overlap_limit.place("r1") == (7.0, 0.0)
@@ -170,7 +176,8 @@ def test_who_may_be_added_where() -> None:
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
     before = len(sim.robots)
     with pytest.raises(
-        CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
+        CommandError,
+        match=f"{MAX_PER_PLACE} other bodies already overlap at that place",
     ):
         control.do(wild, AddRobot(model="p3dx", pose=Pose()))
 

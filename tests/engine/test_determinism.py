@@ -18,8 +18,8 @@ MODELS = ["p3dx", "amigo", "seekur", "p3at", "pioneer-lx"]
 
 
 def digest(sim: Simulation, names: list[str], steps: int, read: bool = True) -> str:
-    """A hash of poses, odometry and all readings of `names` over a run with changing
-    commands.
+    """Return a hash of poses, odometry and all readings of `names` over a run with
+    changing commands.
     """
     h = hashlib.sha256()
     for k in range(steps):
@@ -140,7 +140,7 @@ np.save(sys.argv[1], np.concatenate(rows))
 
 @pytest.mark.slow_without_jit
 def test_without_the_compiler_the_results_are_the_same(tmp_path: Path) -> None:
-    """The same run compiled and as plain Python: equal to 1e-9 (decisions,
+    """The same run compiled and in plain Python is equal to 1e-9 (decisions,
     "Repeatability").
     """
     results = []

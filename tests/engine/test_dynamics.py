@@ -1,5 +1,5 @@
-"""Bodies with mass against closed forms; what robots without mass do to them, and they
-to robots.
+"""Bodies with mass against closed forms, and their interaction with robots without
+mass.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pose(sim: Simulation, name: str) -> Pose:
 
 
 def velocity(sim: Simulation, name: str) -> tuple[float, float, float]:
-    """In the world's axes."""
+    """Return the velocity in world axes."""
     vx, vy, w = sim.snapshot.state.vel[sim.snapshot.rows[name]].tolist()
     c, s = math.cos(pose(sim, name).th), math.sin(pose(sim, name).th)
     return c * vx - s * vy, s * vx + c * vy, w
@@ -75,8 +75,11 @@ def test_a_force_accelerates_a_mass_and_a_torque_an_inertia(step: float) -> None
     assert velocity(sim, "b") == pytest.approx((1.5, -0.5, 0.5), rel=1e-9)
     there = pose(sim, "b")
     h = min(
-        step, 0.002
-    )  # the solver moves with the velocity before each small step: it is late by half of one
+        step,
+        0.002,
+        # The solver moves bodies with the velocity before each substep, so positions lag by half a
+        # substep.
+    )
     assert (there.x, there.y, there.th) == pytest.approx(
         (0.75, -0.25, 0.25), abs=0.75 * h + 1e-9
     )
@@ -501,7 +504,7 @@ def test_mass_comes_and_goes_while_it_runs(tmp_path: object) -> None:
         sim.push("r", math.nan)
 
 
-# -- everything else that happens to bodies
+# -- other events of bodies
 
 
 def test_put_somewhere_it_is_at_rest_and_held_it_stands_still() -> None:

@@ -1,6 +1,4 @@
-"""What pictures show of the engine's structures, against looking at every cell and
-every body.
-"""
+"""Pictures of the engine's structures, against a look at every cell and every body."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ def same(found: np.ndarray, expected: list[tuple[float, ...]]) -> bool:
 
 
 def entries(ix: int, iy: int) -> int:
-    """What a cell holds; nothing, beside the grid."""
+    """Return the entries of a cell; none outside the grid."""
     if not (0 <= ix < GRID.nx and 0 <= iy < GRID.ny):
         return 0
     cell = iy * GRID.nx + ix

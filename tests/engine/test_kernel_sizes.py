@@ -1,4 +1,4 @@
-"""Kernels stay readable: none is long, takes many arguments or has many branches."""
+"""Kernels stay readable: length, number of arguments and branches are bounded."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ MAX_STATEMENTS, MAX_ARGUMENTS, MAX_COMPLEXITY = 55, 12, 20
 
 
 def complexity(function: ast.FunctionDef) -> int:
-    """Cyclomatic complexity (McCabe, 1976), with each further condition of an
-    expression counted.
+    """Return the cyclomatic complexity (McCabe, 1976), in which each further condition
+    of an expression counts.
     """
     branches = (ast.If, ast.For, ast.While, ast.IfExp, ast.comprehension)
     found = 1
@@ -88,7 +88,7 @@ ENUMERATED = {"control", "drive", "err_mode", "mode_x", "mode_a", "fault", "cont
 
 
 def bare_numbers(source: str) -> list[str]:
-    """Comparisons and assignments of enumerated columns with plain numbers."""
+    """Return comparisons and assignments of enumerated columns with plain numbers."""
 
     def is_enumerated(node: ast.expr) -> bool:
         while isinstance(node, ast.Subscript):

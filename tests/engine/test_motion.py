@@ -74,7 +74,7 @@ def test_a_distance_move_can_always_stop_in_time(
     )
     left = abs(remaining) - abs(v) * dt
     assert left >= -1e-12
-    # braking with `decel` from here ends at or before the target
+    # A robot that brakes with `decel` from now on stops at or before the target.
     assert v * v / (2 * decel) <= left + 1e-9
 
 
@@ -118,7 +118,7 @@ def test_negative_moves_mirror_positive_ones() -> None:
 
 
 def test_a_move_is_as_fast_as_the_ramps_allow() -> None:
-    # 0.5 m/s² both ways: 1 m takes 2·√(1/0.5) = 2.83 s at best
+    # With 0.5 m/s² to accelerate and to brake, 1 m takes at least 2·√(1/0.5) = 2.83 s.
     e = one()
     v = run(e, cmd.MoveBy(1.0), steps=60)
     assert np.flatnonzero(v[:, 0])[-1] * 0.1 < 2.83 + 0.5
@@ -151,7 +151,7 @@ def test_headings_arrive_the_short_way(heading: float) -> None:
 def test_headings_across_the_half_turn_arrive_the_short_way(
     start: float, heading: float, way: float
 ) -> None:
-    """MOT-005: from ±π a heading on the other side is near."""
+    """MOT-005: a turn across ±π takes the short way."""
     e = one()
     run(e, cmd.SetOdometry(Pose(0, 0, start)), steps=1)
     turned = run(e, cmd.TurnTo(heading), steps=120)[:, 2].sum() * 0.1
@@ -161,7 +161,7 @@ def test_headings_across_the_half_turn_arrive_the_short_way(
 
 @pytest.mark.parametrize("axis", ["v", "vy", "w"])
 def test_every_axis_obeys_its_limit_and_the_models(axis: str) -> None:
-    """MOT-007: commands beyond a limit are cut to it, both ways."""
+    """MOT-007: commands beyond a limit are cut to it, in both directions."""
     column = ("v", "vy", "w").index(axis)
     for sign in (1, -1):
         e = one()
@@ -196,7 +196,7 @@ def test_stopping_distance() -> None:
     run(e, cmd.SetVelocity(v=1.0), steps=40)
     x = e.state.pose[0, 0]
     run(e, cmd.Stop(), steps=40)
-    # v²/(2·decel) in continuous time, less half a step of travel
+    # The distance is v²/(2·decel) in continuous time, less half a step of travel.
     assert e.state.pose[0, 0] - x == pytest.approx(
         1.0 / (2 * 0.5) - 1.0 * 0.1 / 2, abs=0.011
     )
@@ -290,8 +290,8 @@ def test_a_velocity_near_its_target_takes_it_at_once(axis: int, snap: float) -> 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_each_axis_has_ramps_of_its_own(axis: int) -> None:
-    """Up with its acceleration, down with its deceleration, the others as they were
-    (MOT-008, MOT-009).
+    """Each axis speeds up with its acceleration and slows down with its deceleration;
+    the others do not change (MOT-008, MOT-009).
     """
     e = one()
     accel, decel, top = 0.8, 0.4, 0.4

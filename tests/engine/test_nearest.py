@@ -26,7 +26,7 @@ MANY = kernels.FEW + 40
 
 
 def at(places: Any) -> F8:
-    """Poses at some places, (n, 3)."""
+    """Return poses at places, (n, 3)."""
     xy = np.array(places, np.float64).reshape(-1, 2)
     return np.column_stack([xy, np.zeros(len(xy))])
 
@@ -101,7 +101,7 @@ def test_the_number_of_strips_does_not_matter(monkeypatch: pytest.MonkeyPatch) -
     """The comparison of all pairs and the search in strips agree, ties included."""
     lattice = at(arrangements(kernels.FEW)["lattice"])
     few = neighbours.nearest(lattice[None], 6)
-    # Far ones change nothing for the others, but demand strips.
+    # Distant points do not change the result for the lattice, but they require strips.
     far = at([(1e5 + 3.0 * k, 0.0) for k in range(40)])
     many = neighbours.nearest(np.concatenate([lattice, far])[None], 6)
     assert (few[0][0] == many[0][0, : kernels.FEW]).all()

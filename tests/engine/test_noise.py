@@ -28,7 +28,7 @@ def test_draws_equal_the_twin_and_look_uniform() -> None:
     assert draws.tolist() == [naive.symmetric(int(key), k) for k in range(3000)]
     assert draws.min() >= -1
     assert draws.max() < 1
-    # mean 0 ± 4σ and variance 1/3 ± 4σ of a uniform distribution on [−1, 1)
+    # A uniform distribution on [−1, 1) has mean 0 and variance 1/3; allow 4σ of both estimates.
     assert abs(draws.mean()) < 4 * (1 / 3 / len(draws)) ** 0.5
     assert abs(draws.var() - 1 / 3) < 4 * (4 / 45 / len(draws)) ** 0.5
     assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 4 / len(draws) ** 0.5
@@ -55,8 +55,8 @@ def test_any_integer_is_a_seed(seed: int) -> None:
 
 
 def test_seeds_of_all_64_bits_reach_the_kernels() -> None:
-    """A negative seed is the word of the same bits; those beyond 2^63 are no negative
-    numbers to kernels.
+    """A negative seed is the word of the same bits; seeds beyond 2^63 are not negative
+    in kernels.
     """
     readings = []
     for seed in (-1, 2**64 - 1, 2**63, 2**63 - 1):

@@ -19,7 +19,7 @@ MODES = OdometryErrorMode
 
 
 def fleet(mode: OdometryErrorMode, n: int = 1, seed: int = 1) -> Engine:
-    from botyard.engine.build import BodySpec
+    from botyard.engine.bodyspec import BodySpec
 
     e = Engine(Scene(), odometry_error_mode=mode, seed=seed)
     e.add_bodies(
@@ -99,7 +99,10 @@ def test_statistics_of_each_update() -> None:
 
 
 def test_statistics_of_random_init() -> None:
-    """One draw for life: the error grows in proportion, uniform over the robots."""
+    """One draw for each robot:
+
+    the error grows in proportion, and is uniform over the robots.
+    """
     n = 400
     e = fleet(MODES.RANDOM_INIT, n)
     first = e.state.err.copy()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from botyard.devices.ranging import RangeDevices
 from botyard.engine import commands as cmd
 from botyard.engine import wallgrid
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.kernels.beams import SECTORS, sector_of
 from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
 from botyard.engine.simulation import Engine
@@ -130,8 +130,10 @@ def test_walls_met_at_once_are_those_met_beam_by_beam(
     place: str,
     wobble: float,
 ) -> None:
-    """A bundle for each beam makes them walk the grid; with few walls, those of one
-    bundle meet all walls at once. To the last bit.
+    """With few walls one bundle tests all walls at once; a bundle for each beam walks
+    the grid.
+
+    Both give the same bits.
     """
     rng = np.random.default_rng(seed)
     segments = np.concatenate(
@@ -184,7 +186,7 @@ def test_walls_met_at_once_are_those_met_beam_by_beam(
 
 
 def test_a_wall_seen_along_its_length_behind_another_one_is_not_met() -> None:
-    """What is computed of it is rounding: it could seem to be anywhere."""
+    """Its computed range is only rounding and could be anything."""
     for seed in range(60):
         angle, (x, y) = seed * 0.01, np.random.default_rng(seed).uniform(-3, 3, 2)
         d = np.array([math.cos(angle), math.sin(angle)])
@@ -196,8 +198,10 @@ def test_a_wall_seen_along_its_length_behind_another_one_is_not_met() -> None:
         e.add_bodies([(robot("r0"), Pose(x, y, angle))])
         devices.configure("x", "r0", 1, Visible.LASER, [fan(181, math.pi)])
         with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # without the compiler NumPy warns of parallels
+            divide="ignore",
+            invalid="ignore",
+            # Without the compiler, NumPy warns of parallel rays and walls.
+        ):
             assert devices.read(e, "x").ranges[90] == pytest.approx(2.0, abs=1e-9)
 
 
@@ -309,8 +313,9 @@ def test_visibility(returns: Returns, laser: int, sonar: int) -> None:
 def test_reflectors_within_range_and_incidence(
     distance: float, angle: float, bright: int, reported: int
 ) -> None:
-    """The LMS-200's rule: bright returns only within 30 m and 45° of the normal; a
-    return of 2 counts as 33.
+    """The LMS-200's rule:
+
+    bright returns only within 30 m and 45° of the normal; a return of 2 counts as 33.
     """
     plate = BodySpec(
         name="p",
@@ -388,8 +393,8 @@ def test_clearance_equals_the_twin(seed: int) -> None:
 
 
 def crowd_equals_the_twin(scene: Scene, poses: list[Pose]) -> None:
-    """Lasers and sonar of robots that have driven about together, against every segment
-    of the map and every other robot.
+    """Compare lasers and sonar of robots that have driven about with every segment of
+    the map and every other robot.
     """
     devices = RangeDevices()
     e = Engine(scene, senses=(devices,))
@@ -416,7 +421,8 @@ def crowd_equals_the_twin(scene: Scene, poses: list[Pose]) -> None:
     hits = 0
     for i in (0, 1, len(poses) // 2, len(poses) - 1):
         pose = Pose(*e.state.pose[e.rows[f"r{i}"]])
-        others = [  # and the map's boxes
+        # The engine's bodies include the boxes of the map.
+        others = [
             (part, Pose(*e.state.pose[e.rows[spec.name]]))
             for spec in e.specs
             if spec.name != f"r{i}"
@@ -453,7 +459,7 @@ def crowd_equals_the_twin(scene: Scene, poses: list[Pose]) -> None:
 
 
 def cluster(scene: Scene, n: int, size: float) -> list[Pose]:
-    """Free places near the start of a map."""
+    """Return free places near the start of a map."""
     e = Engine(scene)
     rng = np.random.default_rng(2)
     x, y, _ = scene.start or Pose(0, 0, 0)
@@ -484,8 +490,8 @@ def test_a_crowd_in_columbia_equals_the_twin(shared: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fov", [math.pi, 2 * math.pi])
 def test_scans_in_a_crowd_equal_all_pairs(seed: int, fov: float) -> None:
-    """Most bodies stand behind others or behind walls, and are passed by: none that a
-    beam meets may be among those.
+    """Most bodies are behind others or behind walls and are skipped; no body that a
+    beam meets may be among them.
     """
     rng = np.random.default_rng(200 + seed)
     segments = random_segments(rng, 25) * 2.5
@@ -574,8 +580,8 @@ def test_the_grid_of_a_large_world_with_few_walls_is_small() -> None:
 def test_a_stray_point_far_away_costs_neither_memory_nor_the_fineness_of_the_grid(
     far: float,
 ) -> None:
-    """The grid's memory is bounded whatever the extent, and where the walls are its
-    cells stay small as long as that bound allows.
+    """The grid's memory is bounded for any extent, and cells near walls stay small
+    within that bound.
     """
     rng = np.random.default_rng(1)
     office = rng.integers(0, 2000, (5000, 2)) * 0.02
@@ -613,8 +619,8 @@ def test_a_map_that_is_mostly_empty_is_doubted() -> None:
 def test_many_long_walls_cost_no_more_memory_than_they_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An entry for each cell along each wall: 100,000 walls across a square kilometre
-    would have 130 million of them, 6 GB.
+    """With an entry in each cell along each wall, 100,000 walls across a square
+    kilometre would have 130 million entries, 6 GB.
     """
     rng = np.random.default_rng(1)
     segments = rng.uniform(0.0, 1000.0, (300, 4))

@@ -1,4 +1,4 @@
-"""Rings of values under way: their columns in a table, their room, and their order."""
+"""Rings of delayed values: their columns in a table, their room, and their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import botyard
 from botyard.engine import commands as cmd
 from botyard.engine.channels import MAX_SOURCES, MAX_UNDER_WAY, Channels
-from botyard.engine.kernels.latency import drop_oldest, is_next_due, put
+from botyard.engine.kernels.delayrings import drop_oldest, is_next_due, put
 from botyard.engine.rings import RingTable, Waiting, used_slots
 from botyard.engine.tables import Row
 from botyard.model.robot import CommandSpec
@@ -55,7 +55,7 @@ def test_a_ring_is_a_queue_in_which_nothing_overtakes(
 
 
 def fill(table: Things, row: int, count: int, width: int) -> Waiting:
-    """Put values into the ring of a row that say of which row and place they are."""
+    """Put values into the ring of a row that encode their row and place."""
     times = np.arange(2 * count).reshape(count, 2)
     values = 100.0 * row + np.arange(count * width).reshape(count, width)
     waiting = Waiting(times, values, values.astype(np.int16))

@@ -5,6 +5,7 @@ import pytest
 
 from botyard.engine import commands as cmd
 from botyard.engine.clock import Clock
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import WorldError
 from botyard.geometry import Pose
 from tests.engine.worlds import engine, robot
@@ -25,7 +26,7 @@ def test_time_is_an_integer_and_never_drifts() -> None:
 
 
 def test_commands_take_effect_in_a_defined_order() -> None:
-    """By source, then order of arrival, whoever was served first."""
+    """By source, then by order of arrival, for any order of service."""
     results = []
     for sources in (["b", "a"], ["a", "b"]):
         e = engine(NOTHING, [(0, 0, 0)])
@@ -43,7 +44,7 @@ def test_commands_of_either_kind_wait_for_the_next_step() -> None:
     for submit in (
         lambda: e.queue_command("r0", cmd.Stop()),
         lambda: e.queue_velocities(
-            cmd.SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))
+            SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))
         ),
     ):
         submit()
@@ -78,7 +79,7 @@ def test_adding_and_removing_keeps_the_others() -> None:
 def test_velocities_of_many_that_wait_are_still_those_of_the_same_bodies() -> None:
     e = engine(NOTHING, [(3.0 * i, 0, 0) for i in range(5)])
     wanted = np.array([0.1, 0.2, 0.3, 0.4])
-    e.queue_velocities(cmd.SetVelocities(np.array([4, 0, 3, 1]), v=wanted, w=-wanted))
+    e.queue_velocities(SetVelocities(np.array([4, 0, 3, 1]), v=wanted, w=-wanted))
     e.remove_bodies(["r0", "r2", "r3"])
     e.step(40)
     assert {name: e.state.vel[row].tolist() for name, row in e.rows.items()} == {

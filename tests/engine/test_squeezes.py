@@ -1,5 +1,6 @@
-"""Bodies with mass between movers that cannot yield: impulses stay bounded, no energy
-comes from nowhere, and what jams stands.
+"""Bodies with mass between movers that cannot yield:
+
+impulses stay bounded, energy does not grow, and jammed bodies stand still.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def speed(sim: Simulation, name: str) -> float:
 
 
 def hardest(sim: Simulation) -> float:
-    """Greatest impulse with which the next substep starts, N·s."""
+    """Return the greatest impulse with which the next substep starts, N·s."""
     dynamics = sim.core.engine.dynamics
     assert dynamics is not None
     table = dynamics.table
@@ -54,7 +55,7 @@ def place(sim: Simulation, name: str) -> tuple[float, float]:
 
 
 def test_a_box_between_a_robot_that_turns_and_one_that_is_stuck_is_not_thrown() -> None:
-    """The case that was reported: 1557 m/s at step 30."""
+    """The reported case reached 1557 m/s at step 30."""
     gymnasium = pytest.importorskip("gymnasium")
     import botyard.learning  # noqa: F401 - registers the environment
 
@@ -153,7 +154,7 @@ def test_impulses_of_a_jam_do_not_grow(restitution: float, offset: float) -> Non
 
 @pytest.mark.parametrize("friction", [0.0, 0.5])
 def test_a_body_that_bounces_between_two_robots_gets_no_faster(friction: float) -> None:
-    """Restitution 1: it would gain twice their speed with each bounce."""
+    """With restitution 1 it would gain twice their speed with each bounce."""
     sim = Simulation(
         Scene(
             boxes=(
@@ -174,7 +175,7 @@ def test_a_body_that_bounces_between_two_robots_gets_no_faster(friction: float) 
 
 
 def energy_speed(sim: Simulation, name: str, gyration: float) -> float:
-    """The speed that a body would have with its energy if it did not turn, m/s."""
+    """Return the speed that a body with this energy would have without rotation, m/s."""
     return math.hypot(
         speed(sim, name), gyration * sim.snapshot.state.vel[sim.snapshot.rows[name], 2]
     )
@@ -211,12 +212,14 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
     has_walls: bool,
     step: float,
 ) -> None:
-    """v² + k²w² of a free body is at most that of twice the speed of the fastest
-    mover's outline up to then, for any restitution. Impulses are bounded as well.
+    """v² + k²w² of a free body is at most (2u)², for any restitution.
 
-    Energy may grow from one step to the next while a mover slows down: in the mover's
-    frame it does not, in the world's it does. A body that bounces to and fro between
-    two movers would tend to (1 + e) / (1 − e) times their speed with restitution e.
+    Here u is the greatest speed of a mover's outline so far. Impulses are bounded as
+    well.
+
+    Energy may grow from one step to the next while a mover slows down: it is constant
+    in the mover's frame, not in the world's. A body that bounces between two movers
+    would tend to (1 + e) / (1 − e) times their speed with restitution e.
     """
     outline = disc(0.3) if is_round else rectangle(0.6, 0.6)
     spec = DynamicsSpec(
@@ -277,7 +280,7 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
     ids=["default", "slippery", "four", "bouncing", "elastic"],
 )
 def test_random_steps_throw_no_box(options: dict[str, Any]) -> None:
-    """As `bench.squeezes` does with ten million steps."""
+    """Run the same worlds as `bench.squeezes` with ten million steps."""
     pytest.importorskip("gymnasium")
     found = squeeze(40_000, worlds=200, seed=3, **options)
     assert found.ratio <= MAX_RATIO + ROUNDING
@@ -288,10 +291,10 @@ def test_random_steps_throw_no_box(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_squeeze_goes_as_in_chipmunk_until_the_robots_stall(seed: int) -> None:
-    """Two robots come from both sides: within 20 % of the box's path by Chipmunk, or a
-    robot stands because the box cannot yield.
+    """Two robots come from both sides: the box's path agrees with Chipmunk's within 20
+    %, or a robot stops because the box cannot yield.
 
-    A jam is none of Chipmunk's matters: in it boxes reach 7 m/s there.
+    Chipmunk does not handle jams: boxes reach 7 m/s there.
     """
 
     def make() -> tuple[Simulation, list[Robot]]:

@@ -1,5 +1,6 @@
-"""Results that must not depend on the time of a step: drift of odometry, exact ramps;
-and Gaussian errors of ranges.
+"""Results that must not depend on the step's duration:
+
+odometry drift, exact ramps, Gaussian range errors.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def p3dx(**changes: object) -> RobotSpec:
 
 
 def errors(step: float, spec: RobotSpec, v: float, w: float) -> np.ndarray:
-    """Errors of odometry of many robots after 10 s in the axes of each, m, m, rad; and
-    what each has gone.
+    """Return odometry errors of many robots after 10 s in the axes of each, m, m, rad;
+    and the distance of each.
     """
     worlds = Worlds(botyard.Scene(), spec, MANY, seeds=np.arange(MANY), step=step)
     worlds.reset(poses=np.zeros((MANY, 1, 3)))
@@ -45,15 +46,16 @@ def errors(step: float, spec: RobotSpec, v: float, w: float) -> np.ndarray:
 
 @pytest.mark.parametrize("step", [0.2, 0.1, 0.02])
 def test_the_spread_of_drift_is_the_same_whatever_the_step(step: float) -> None:
-    """Along a line of d m: var(heading) = α2 d, var(distance) = α3 d. With 400 robots a
-    standard deviation is known to 3.5 %.
+    """Along a line of d m: var(heading) = α2 d, var(distance) = α3 d.
+
+    With 400 robots a standard deviation is known to 3.5 %.
     """
     spec = p3dx(odometry_drift=DRIFT, limits=replace(p3dx().limits, accel=Axes()))
     off = errors(step, spec, 0.3, 0.0)
     assert np.std(off[:, 2]) == pytest.approx(math.sqrt(2e-3 * 3.0), rel=0.12)
     assert abs(off[:, 2].mean()) < 4.0 * math.sqrt(2e-3 * 3.0 / MANY)
-    # the heading's own error shortens the way: with its variance s after d, by about d
-    # s / 4
+    # The heading's error shortens the path by about d s / 4, where s is its variance after the
+    # distance d.
     assert np.std(off[:, 0]) == pytest.approx(math.sqrt(3e-3 * 3.0), rel=0.12)
 
 
@@ -67,7 +69,7 @@ def test_turning_drifts_by_the_angle(step: float) -> None:
 
 
 def test_the_law_of_the_original_depends_on_the_step() -> None:
-    """As its description says: the default of its own models, and of them alone."""
+    """As documented: the default of the original's models, and only of them."""
     spreads = [
         np.std(errors(step, p3dx(odometry_error=Axes(0.1, 0.1, 0.1)), 0.0, 0.25)[:, 2])
         for step in (0.2, 0.02)
@@ -110,8 +112,9 @@ def test_drift_is_read_from_a_file_and_refused_by_name() -> None:
 
 @pytest.mark.parametrize("step", [0.1, 0.05, 0.02])
 def test_exact_ramps_go_the_integral_at_the_same_speeds(step: float) -> None:
-    """4 s from rest at 0.5 m/s² to 1 m/s: 3 m; and 1 m to stop. By the original's rule
-    3.05 m with steps of 0.1 s.
+    """4 s from rest at 0.5 m/s² to 1 m/s: 3 m, and 1 m to stop.
+
+    The original's rule gives 3.05 m with steps of 0.1 s.
     """
     limits = replace(
         p3dx().limits, accel=Axes(0.5, 0.5, 0.5), decel=Axes(0.5, 0.5, 0.5)
@@ -163,9 +166,7 @@ def test_exact_ramps_turn_as_far_and_end_moves_where_they_should() -> None:
 
 
 def test_a_robot_that_brakes_exactly_meets_what_is_in_its_path() -> None:
-    """It goes farther in a step than its speed at the end of it says, even if that is
-    0.
-    """
+    """It moves farther in a step than its final speed says, even if that is 0."""
     limits = replace(
         p3dx().limits, accel=Axes(5.0, 5.0, 5.0), decel=Axes(9.0, 9.0, 9.0)
     )

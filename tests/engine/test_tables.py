@@ -1,4 +1,6 @@
-"""Rows of tables and of the state: they stay with their bodies whoever comes and goes."""
+"""Rows of tables and of the state stay with their bodies while bodies are added and
+removed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.engine.build import BodySpec, insert_in_order, moving_order
+from botyard.engine.bodyspec import BodySpec
+from botyard.engine.build import insert_in_order, moving_order
 from botyard.engine.layout import F8, I8, Control, State
 from botyard.engine.simulation import Engine
 from botyard.engine.store import StateStore
@@ -67,7 +70,9 @@ Change = tuple[bool, int, int]
 )
 @settings(max_examples=60)
 def test_rows_stay_with_their_bodies(changes: list[Change]) -> None:
-    """Against a twin of plain dictionaries; many at once, or a few, from anywhere."""
+    """Compare with a twin of plain dictionaries; many bodies at once or a few, from any
+    place.
+    """
     lamps = Lamps()
     engine = Engine(Scene(), tables=(lamps,))
     twin: dict[str, tuple[float, str | None]] = {}

@@ -9,13 +9,13 @@ import pytest
 
 from botyard.devices.ranging import RangeDevices
 from botyard.engine.kernels import wallspans
-from botyard.engine.kernels.beams import (
+from botyard.engine.kernels.beamreadings import (
     Noise,
     finish_reading,
     finish_uniform,
-    longest,
     whole,
 )
+from botyard.engine.kernels.beams import longest
 from botyard.engine.kernels.wallspans import (
     few_for_spans,
     has_few_walls,
@@ -34,7 +34,7 @@ from tests.engine.worlds import random_segments, robot
 def readings(
     segments: np.ndarray, pose: Pose, r_max: float, *several: list[Bundle]
 ) -> list[np.ndarray]:
-    """Ranges of a sensor at a pose, for each of several sets of bundles."""
+    """Return ranges of a sensor at a pose, for each of several sets of bundles."""
     devices = RangeDevices()
     e = Engine(Scene(segments=segments), senses=(devices,))
     e.add_bodies([(robot("r0"), pose)])
@@ -49,8 +49,8 @@ def readings(
 def fans(
     count: int, fov: float, r_max: float, mount: Pose = Pose(), noise: float = 0.0
 ) -> tuple[list[Bundle], list[Bundle]]:
-    """The same beams as one bundle, which meets walls at once, and as a bundle for each
-    beam, which walks through the grid.
+    """Return the same beams as one bundle (spans) and as a bundle for each beam
+    (walks).
     """
     step = fov / (count - 1)
     one = Bundle(
@@ -71,7 +71,7 @@ def fans(
 def brute(
     segments: np.ndarray, pose: Pose, angles: np.ndarray, r_max: float
 ) -> np.ndarray:
-    """All beams against all segments at once."""
+    """Test all beams against all segments at once."""
     dx, dy = np.cos(angles + pose.th)[:, None], np.sin(angles + pose.th)[:, None]
     ax, ay = segments[:, 0] - pose.x, segments[:, 1] - pose.y
     ex, ey = segments[:, 2] - segments[:, 0], segments[:, 3] - segments[:, 1]
@@ -88,7 +88,7 @@ def test_spans_and_walks_give_the_same_bits_on_a_thousand_maps() -> None:
     for _ in range(1000):
         walls = int(rng.integers(1, 60))
         segments = random_segments(rng, walls)
-        # Axes, lattice points and long walls are where rounding goes both ways.
+        # Round to walls along the axes, walls on lattice points and long walls, in both directions.
         if rng.integers(2):
             segments = np.round(segments)
         segments = segments[np.any(segments[:, :2] != segments[:, 2:], axis=1)]
@@ -107,7 +107,7 @@ def test_spans_and_walks_give_the_same_bits_on_a_thousand_maps() -> None:
         assert np.array_equal(spans, walks)
         met += int((spans < r_max).any())
 
-    # Otherwise nothing was compared.
+    # Without so many hits the comparison would be empty.
     assert met > 500
 
 
@@ -124,7 +124,7 @@ def test_ranges_equal_brute_force(fov: float) -> None:
 
 @pytest.mark.parametrize("turn", [0.0, 0.5 * math.pi, 0.3, -2.0])
 def test_a_beam_along_a_wall_meets_it_or_what_is_behind(turn: float) -> None:
-    """A wall end-on has no width: rounding decides, but not about other beams."""
+    """A wall end-on has no width: rounding decides, but not for other beams."""
     c, s = math.cos(turn), math.sin(turn)
     lines = [(2.0, 0.0, 4.0, 0.0), (6.0, -1.0, 6.0, 1.0), (-3.0, 0.0, -2.0, 0.0)]
     segments = np.array(
@@ -151,7 +151,7 @@ def test_beams_walk_where_walls_are_dense() -> None:
     assert not has_few_walls(grid, everywhere, 61)
     assert has_few_walls(grid, everywhere, 601)
     pose = Pose(5.0, 5.0, 0.3)
-    # Some of them with spans, others walking: the same to the last bit.
+    # Few beams walk through the cells and many beams use spans; both must give the same bits.
     few, _ = fans(61, math.pi, 8.0)
     many, _ = fans(601, math.pi, 8.0)
     walks, spans = readings(segments, pose, 8.0, few, many)

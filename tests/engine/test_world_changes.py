@@ -1,5 +1,5 @@
-"""Maps replaced under the robots, ghosts, odometry modes, models with perfect odometry,
-bodies that others carry.
+"""Maps replaced under robots, ghosts, odometry modes, models with perfect odometry,
+carried bodies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.engine import commands as cmd
-from botyard.engine.build import build_bodies, drop_bodies, keep_bodies, robot_body
+from botyard.engine.bodyspec import robot_body
+from botyard.engine.build import build_bodies, drop_bodies, keep_bodies
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.engine.wallgrid import build_grid
 from botyard.errors import CommandError
@@ -253,8 +254,10 @@ def test_what_is_carried_is_where_its_carrier_says() -> None:
 
 
 def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
-    """MOT-015: velocity zero while it is held, what it was told is kept; commands
-    meanwhile count too.
+    """MOT-015:
+
+    its velocity is zero while it is held, and its commands are kept, also those given
+    meanwhile.
     """
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot("p3dx", "r", pose=Pose())
@@ -292,14 +295,16 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
     robot.command.hold()
     sim.hold("r", source="page")
     assert sim.core.holders("r") == ("api", "page")
-    sim.hold("r", source="page")  # twice is once
+    # A repeated call of the same source changes nothing.
+    sim.hold("r", source="page")
     assert is_held()
     sim.hold("r", False, source="page")
     assert sim.core.holders("r") == ("api",)
     assert is_held(), "the other holds it still"
-    sim.hold("r", False, source="nobody")  # holds nothing
+    # This source holds no body.
+    sim.hold("r", False, source="nobody")
     assert is_held()
-    # in one step, and in the order in which sources are sorted the first lets go last
+    # In one step, sources are sorted so that the first lets go last.
     sim.hold("r", source="page")
     robot.command.issue_command(cmd.Hold(False))
     assert is_held()
@@ -314,8 +319,9 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
 
 
 def test_who_holds_it_is_state() -> None:
-    """Saved, restored, cloned, re-simulated; and nothing of it is left when the body
-    goes and another one gets its name.
+    """The holder is saved, restored, cloned and re-simulated.
+
+    It is forgotten when the body is removed and another one gets its name.
     """
     scene = Scene(
         boxes=(BoxObject(name="b", pose=Pose(3.0, 0.0, 0.0), length=0.4, width=0.4),)
@@ -455,8 +461,8 @@ def test_nothing_is_removed_if_one_is_not_there() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_shapes_of_those_that_stay_are_those_made_anew(data: st.DataObject) -> None:
-    """Removing bodies copies arrays; building them from the descriptions gives the
-    same.
+    """Removing bodies copies arrays; building them from the descriptions gives the same
+    ones.
     """
     names = data.draw(
         st.permutations([f"b{i}" for i in range(data.draw(st.integers(1, 12)))])
@@ -530,7 +536,7 @@ def test_a_coordinate_that_no_world_has_is_refused(axis: int, value: float) -> N
 
 
 def test_what_rests_is_woken_by_another_map() -> None:
-    """A wall that now stands in it takes it aside, though nothing has touched it."""
+    """A new wall inside a resting body moves it aside, although no body has touched it."""
     sim = Simulation()
     sim.add_robot("small-box", "thing", pose=(1.0, 0.0, 0.0))
     sim.set_dynamics("thing", DynamicsSpec(mass=2.0))

@@ -1,4 +1,4 @@
-"""Worlds for tests: random walls and robots, and what the naive twins need of them."""
+"""Worlds for tests: random walls and robots, and the data of them for naive twins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.layout import Grid
 from botyard.engine.simulation import Engine
 from botyard.engine.wallgrid import grid_of_segments
@@ -29,8 +29,8 @@ HOOK = ((0.0, 0.0), (0.4, 0.0), (0.4, 0.3), (0.3, 0.3), (0.3, 0.1), (0.0, 0.1))
 
 
 def random_segments(rng: np.random.Generator, n: int, size: float = 10.0) -> np.ndarray:
-    """Walls of 0.2 … 3 m, some parallel to an axis and on round coordinates, where ties
-    and corners are.
+    """Walls of 0.2 … 3 m, some parallel to an axis on round coordinates, where ties and
+    corners are.
     """
     start = rng.uniform(0, size, (n, 2))
     angle = rng.uniform(0, 2 * math.pi, n)

@@ -1,4 +1,6 @@
-"""Comparison of drawings with what other programs draw of them, pixel by pixel."""
+"""Pixel-by-pixel comparison of drawings with the pictures that other programs make of
+them.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ class Canvas:
 
     @property
     def mask(self) -> Mask:
-        """Pixels of the lines, and of the borders of what is filled."""
+        """Return the pixels of the lines and of the borders of filled areas."""
         filled = np.pad(np.asarray(self._filled), 1)
         within = (
             filled[1:-1, 1:-1]
@@ -75,7 +77,7 @@ def drawn(segments: NDArray[np.float64], canvas: Canvas) -> Mask:
 
 
 def strays(mask: Mask, other: Mask, tolerance: int = TOLERANCE) -> Mask:
-    """Pixels of a picture that have none of the other one near."""
+    """Return the pixels of a picture without a pixel of the other picture nearby."""
     image = Image.fromarray(other.astype(np.uint8) * 255)
     near = np.asarray(image.filter(ImageFilter.MaxFilter(2 * tolerance + 1))) > 0
     found: Mask = mask & ~near
@@ -83,7 +85,7 @@ def strays(mask: Mask, other: Mask, tolerance: int = TOLERANCE) -> Mask:
 
 
 def check_same(ours: Mask, theirs: Mask, tolerance: int = TOLERANCE) -> None:
-    """Fail if one picture shows what the other one does not, and say where."""
+    """Fail if the pictures differ, and name the places."""
     assert theirs.any(), "nothing was drawn: the comparison would show nothing"
     wrong, missing = strays(ours, theirs, tolerance), strays(theirs, ours, tolerance)
     places = [tuple(np.argwhere(m)[0].tolist()) for m in (wrong, missing) if m.any()]

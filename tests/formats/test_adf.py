@@ -1,4 +1,4 @@
-"""AMBF description files: what a plane can hold is read, the rest is said."""
+"""AMBF description files: planar content is read, the rest is reported."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_shapes_from_above() -> None:
     assert max(x for x, _ in d.bodies[0].parts[0]) == pytest.approx(1.0)
     d, notes = one("mesh: thing.STL")
     assert notes == [
-        "x.yaml: BODY b: has no shape besides a possible mesh: it becomes a box of 0.5 m"
+        "x.yaml: BODY b: expected a shape other than a mesh, found none: the body becomes a box of 0.5 m"
     ]
     d, notes = one(
         "shape: Box\ngeometry: {x: 1, y: 1, z: 1}\nlocation: {orientation: {r: "
@@ -103,7 +103,7 @@ def test_shapes_from_above() -> None:
     assert d.bodies[0].pose.th == pytest.approx(1.0)
     assert notes == [
         "x.yaml: BODY b: location: roll and pitch are ignored",
-        'x.yaml: BODY b: "kinematic chain" is not read',
+        'x.yaml: BODY b: the key "kinematic chain" is ignored',
     ]
 
 
@@ -219,10 +219,11 @@ def test_joints() -> None:
     assert (slide.inertia, slide.gains) == (2.0, Gains(5.0, 1.0))
     d, notes = parse(base + "type: spherical}")
     assert notes == [
-        "x.yaml: JOINT j: joints of type spherical do not move in a plane: it becomes a fixed joint"
+        "x.yaml: JOINT j: joints of type spherical do not move in a plane: this one becomes a fixed joint"
     ]
     assert not d.joints[0].unlimited
-    for kind in ("revolute", "prismatic"):  # as in Bullet
+    # Bullet supports these two kinds.
+    for kind in ("revolute", "prismatic"):
         d, notes = parse(
             base + f"type: {kind}, joint limits: {{low: 0.25, high: -0.2}}}}"
         )
@@ -362,12 +363,12 @@ def test_what_names_a_body_that_is_not_there_is_left_out() -> None:
         (),
     )
     assert notes == [
-        'x.yaml: J: parent: there is no body "BODY x": it is left out',
-        'x.yaml: S: parent: there is no body "/other/BODY x": it is left out',
-        'x.yaml: T: it names no body as its "parent": it is left out',
-        'x.yaml: C: parent: there is no body "x": it is left out',
-        'x.yaml: V: chassis: there is no body "x": it is left out',
-        'x.yaml: A: parent: there is no body "x": it is left out',
+        'x.yaml: J: parent: there is no body "BODY x": the object is left out',
+        'x.yaml: S: parent: there is no body "/other/BODY x": the object is left out',
+        'x.yaml: T: expected a body as its "parent", found none: the object is left out',
+        'x.yaml: C: parent: there is no body "x": the object is left out',
+        'x.yaml: V: chassis: there is no body "x": the object is left out',
+        'x.yaml: A: parent: there is no body "x": the object is left out',
     ]
 
 
@@ -380,7 +381,7 @@ def test_what_a_joint_moves_carries_no_sensors() -> None:
     d, notes = parse(text)
     assert d.carried == ("b",) and d.sensors == ()
     assert notes == [
-        'x.yaml: S: parent: botyard cannot mount objects on "b", which a joint moves: it is left out'
+        'x.yaml: S: parent: botyard cannot mount objects on "b", which a joint moves: the object is left out'
     ]
     sim = Simulation(Scene(boxes=d.bodies))
     sim.core.describe(d)

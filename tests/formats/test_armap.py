@@ -122,7 +122,8 @@ def test_infinite_rows_are_skipped() -> None:
 
 def test_far_rows_are_refused_with_their_line() -> None:
     with pytest.raises(
-        BudgetError, match=r"x\.map:5: too large: 1e\+12 m across.*--max-read extent"
+        BudgetError,
+        match=r"x\.map:5: too large: found 1e\+12 m across.*--max-read extent",
     ):
         armap.parse(HEADER + "DATA\n1 2\n\n1e15 0\n", "x.map")
 
@@ -167,7 +168,8 @@ def test_maps_that_were_cut_off_are_refused(text: str, complaint: str) -> None:
         (
             "NumLines: 3\nLINES\n0 0 9 9\nDATA\n",
             "x.map:2: 3 lines are announced, found 1",
-        ),  # taken out by hand
+            # A user has removed lines by hand, without correcting the number.
+        ),
         (
             "NumLines: 1\nLINES\n0 0 9 9\n",
             "x.map: there is no DATA section; the file may be incomplete",
@@ -205,7 +207,7 @@ def test_budget_of_rows_sources_and_header() -> None:
         armap.parse(HEADER + "DATA\n" + "1 1\n" * 20, budget=Budget(vertices=10))
     with pytest.raises(BudgetError, match="entities"):
         armap.parse(HEADER + "x\n" * 20, budget=Budget(entities=10))
-    # was quadratic in sources and lines
+    # The cost was once quadratic in sources and lines.
     many = " ".join(f"s{i}" for i in range(3000))
     m = armap.parse(HEADER + f"Sources: {many}\n" + "s1_Display: x\n" * 3000 + "DATA\n")
     assert len(m.sources[1].headers) == 3000
@@ -262,8 +264,10 @@ def test_cairns() -> None:
 
 
 def test_mapinfo_definitions() -> None:
-    """MAP-005: each keyword in any case, with quoted arguments, in the order of the
-    file; they are written again.
+    """MAP-005:
+
+    each keyword in any case, with quoted arguments, in the order of the file; writing
+    keeps them.
     """
     m = armap.parse(
         HEADER
@@ -344,8 +348,10 @@ def test_rectangles_turn_about_the_origin_of_the_map() -> None:
 
 
 def test_objects_have_names_of_their_own_and_the_colour_of_their_type() -> None:
-    """OBJ-014, OBJ-015: counted by kind, in the order of the file; Color0 of the type,
-    else bright ones magenta and others green.
+    """OBJ-014, OBJ-015: numbered by kind in the order of the file.
+
+    The colour is the type's Color0, otherwise magenta for bright objects and green for
+    others.
     """
     text = "".join(
         f"MapInfo: SectorType Name={n} Sim.Obstacle=yes {more}\n"
@@ -448,8 +454,9 @@ def test_degenerate_lines_are_dropped() -> None:
 
 
 def test_lines_and_points_become_walls_that_lasers_see() -> None:
-    """MAP-002, MAP-008, MAP-009: every line where it is, and points; a line of no
-    length is dropped.
+    """MAP-002, MAP-008, MAP-009:
+
+    every line in its place, and points; lines of length zero are dropped.
     """
     text = (
         "LINES\n2000 -3000 2000 3000\n-1000 -3000 -1000 3000\n5 5 5 5\n-1000 "
@@ -465,7 +472,7 @@ def test_lines_and_points_become_walls_that_lasers_see() -> None:
 
 
 def test_what_the_format_does_not_know_is_kept() -> None:
-    """MAP-012: unknown lines do nothing, and are there again when the map is written."""
+    """MAP-012: unknown lines have no effect and are written back."""
     text = HEADER + "Zebra: 1 2 3\nLINES\n0 0 1000 0\nDATA\n1 2\n"
     found = armap.parse(text)
     assert len(found.lines) == 1 and len(found.points) == 1
@@ -571,7 +578,7 @@ def test_shipped_maps_are_complete(name: str) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
 def test_maps_read_in_chunks_are_the_same(chunk: int) -> None:
-    """Chunk sizes change when other threads get their turn, not what is read (MAP-016)."""
+    """The chunk size decides when other threads run, not the result (MAP-016)."""
     text = (
         HEADER
         + "LINES\n0 0 1 1\n\n2 2 3 x\n4 4 5 5\n6 6 7 7\nDATA\n"

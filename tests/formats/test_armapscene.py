@@ -1,4 +1,4 @@
-"""An ArMap of any scene: written and read, it is the same scene; and rasters of scenes."""
+"""An ArMap written from any scene reads back as the same scene; rasters of scenes."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_what_the_format_cannot_hold_is_told() -> None:
         "boxes: masses of 1 (bright …)",
         "boxes: fiducials of 1 (bright …)",
         "kite: written as",
-        "places: 2 change on reading (Shelf s …)",
+        "places: 2 will differ after the file is read again (Shelf s …)",
         "the initial view is lost",
     ):
         assert any(words in n for n in notes), (words, notes)
@@ -216,7 +216,7 @@ def test_reflectors_are_lines_of_their_own(boxes: tuple[BoxObject, ...]) -> None
 
 
 def test_what_is_written_as_something_near_it() -> None:
-    """Boxes that are bright as reflectors are, and areas that are no rectangles."""
+    """Boxes with the brightness of reflectors, and areas that are not rectangles."""
     scene = Scene(
         boxes=(
             BoxObject(

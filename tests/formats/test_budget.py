@@ -1,5 +1,6 @@
-"""What a file may ask for: limits, the error that says which one was passed, and how a
-user raises it.
+"""Limits on the content of files:
+
+the error names the limit, and a user can raise it.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def test_a_meter_counts_together_and_says_what_was_passed() -> None:
     with pytest.raises(BudgetError) as error:
         meter.add("robots", 90, line=7)
     assert str(error.value) == (
-        "lab.yaml:7: too large: 100 robots, and at most 10 are read (--max-read "
-        "robots=NUMBER raises that)"
+        "lab.yaml:7: too large: found 100 robots, expected at most 10 (--max-read "
+        "robots=NUMBER raises this limit)"
     )
     assert (error.value.limit, error.value.found) == ("robots", 100)
     meter.check("extent", 5.5)
@@ -102,11 +103,13 @@ def test_only_plain_files_of_the_allowed_size_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"12345")
     assert read_source(path).data == b"12345"
     with pytest.raises(
-        BudgetError, match=r"a\.map: too large: 5 bytes in a file, and at most 4"
+        BudgetError,
+        match=r"a\.map: too large: found 5 bytes in a file, expected at most 4",
     ):
         read_source(path, Budget(bytes=4))
 
-    os.mkfifo(tmp_path / "pipe")  # would wait for ever
+    # A plain open of a pipe would wait forever.
+    os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
         with pytest.raises(MapError, match=r"expected a file|cannot be read"):
             read_source(tmp_path / name)

@@ -114,7 +114,7 @@ def test_planar_geojson() -> None:
 
 
 def test_degrees_become_metres_around_the_middle() -> None:
-    """Against the geodetic transformation that GPS readings are made with."""
+    """The reference is the geodetic transformation of GPS readings."""
     corners = [
         [11.5755, 48.1375],
         [11.5775, 48.1375],
@@ -157,7 +157,9 @@ def moved(x: float, y: float) -> list[list[float]]:
 
 
 def with_crs(name: object, coordinates: list[list[float]], **options) -> Scene:
-    """The form of 2008, section 3, which QGIS and ogr2ogr write."""
+    """Return GeoJSON with a CRS in the form of 2008, section 3, as QGIS and ogr2ogr
+    write it.
+    """
     root = {
         "type": "FeatureCollection",
         "features": [feature("LineString", coordinates)],
@@ -190,7 +192,7 @@ def test_a_file_that_says_so_is_in_metres(name: str) -> None:
 @pytest.mark.parametrize(
     ("code", "unit"),
     [
-        # US survey feet, international feet, Clarke's feet, metres, and no code.
+        # The codes are US survey feet, international feet, Clarke's feet, metres, and no code.
         (2263, 1200 / 3937),
         (2276, 1200 / 3937),
         (6588, 1200 / 3937),
@@ -247,7 +249,7 @@ def test_a_reference_system_that_is_not_known_is_told(name: object) -> None:
         510,
         5,
     )
-    assert "is not known; the values of the coordinates decide" in told[0]
+    assert "the size of the coordinates decides between degrees and metres" in told[0]
 
 
 @pytest.mark.parametrize("name", ["urn:ogc:def:crs:EPSG::25832", None])
@@ -261,7 +263,7 @@ def test_coordinates_of_a_country_are_moved_to_the_origin(name: str | None) -> N
     )
     assert scene.bounds == (250, 125, 260, 130)
     assert told == [
-        "a.geojson: 5430130 m from its origin: moved by (-465000, -5430000) m"
+        "a.geojson: the drawing is 5430130 m from its origin, so it was moved by (-465000, -5430000) m"
     ]
     with pytest.raises(BudgetError, match="m across"):
         with_crs("EPSG:25832", [[0, 0], *line])
@@ -304,7 +306,10 @@ def test_geometry_that_is_not_used_is_left_out_with_a_note() -> None:
         warn=told.append,
     )
     assert scene.bounds == (500, 0, 510, 5)
-    assert 'RFC 7946 has no such types: ["CircularString"]' in told[0]
+    assert (
+        'ignored objects whose types RFC 7946 does not define: ["CircularString"]'
+        in told[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -325,7 +330,7 @@ def test_geometry_that_is_not_used_is_left_out_with_a_note() -> None:
         ),
         (
             '{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}',
-            "too large: 1e+300 m across",
+            "too large: found 1e+300 m across",
         ),
         (
             '{"type": "Point", "coordinates": [1, 2]}',
@@ -502,11 +507,17 @@ def test_damaged_dxf(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (AttributeError("'NoneType' object has no attribute 'dxf'"), "it is damaged"),
-        (KeyError("VPORT"), "it is damaged"),
-        (IndexError("list index out of range"), "it is damaged"),
-        (AssertionError(), "it is damaged"),
-        (TypeError("name has to be a string, got <class 'NoneType'>"), "it is damaged"),
+        (
+            AttributeError("'NoneType' object has no attribute 'dxf'"),
+            "the file is damaged",
+        ),
+        (KeyError("VPORT"), "the file is damaged"),
+        (IndexError("list index out of range"), "the file is damaged"),
+        (AssertionError(), "the file is damaged"),
+        (
+            TypeError("name has to be a string, got <class 'NoneType'>"),
+            "the file is damaged",
+        ),
         (ValueError("Invalid handle Z7."), "Invalid handle Z7."),
     ],
 )
@@ -569,8 +580,8 @@ COSTLY = {
 
 @pytest.mark.parametrize("what", COSTLY)
 def test_drawings_are_refused_for_their_work_not_for_their_length(what: str) -> None:
-    """Each of these has few things for its file's length; the library takes long for
-    each of them.
+    """Each file has few elements for its length, but the library takes long for each
+    element.
     """
     data = drawn(COSTLY[what])
     with pytest.raises(BudgetError, match="--max-read entities") as error:
@@ -579,7 +590,8 @@ def test_drawings_are_refused_for_their_work_not_for_their_length(what: str) -> 
         )
 
     assert error.value.found > 9_000
-    with contextlib.suppress(MapError):  # there is no line in some
+    # Some examples have no line, which is a MapError.
+    with contextlib.suppress(MapError):
         read_world(
             Source("a.dxf", data), Options(budget=replace(Budget(), entities=300_000))
         )
@@ -647,8 +659,9 @@ def test_figures_that_begin_anew_cost_nothing_more() -> None:
 
 
 def test_uses_of_blocks_are_counted_through_all_levels() -> None:
-    """A row of six desks and one more, three times, is three uses of the office and
-    twenty-one of the desk.
+    """A row of six desks and a single one, three times:
+
+    three uses of the office and twenty-one of the desk.
     """
     document = ezdxf.new(units=6)
     desk, office = document.blocks.new("DESK"), document.blocks.new("OFFICE")
@@ -673,7 +686,8 @@ def test_uses_of_blocks_are_counted_through_all_levels() -> None:
 
     lines = dxfblocks.COPY_COST + dxfblocks.copy_cost(desk[0])
     inserts = [dxfblocks.COPY_COST + dxfblocks.copy_cost(one) for one in office]
-    things = 3 + 3 * (1 + sum(inserts) + 7 * (1 + 2 * lines))  # a use counts one, too
+    # Each use of a block counts as an entity as well.
+    things = 3 + 3 * (1 + sum(inserts) + 7 * (1 + 2 * lines))
     counted(references=24, entities=things, nesting=3)
     for limit, found in (("references", 24), ("entities", things), ("nesting", 3)):
         with pytest.raises(BudgetError) as caught:
@@ -845,10 +859,10 @@ def test_what_is_left_out_of_an_svg_drawing_is_told_once() -> None:
         told=told,
     )
     assert [text.removeprefix("a.svg: ") for text in told[1:-1]] == [
-        "1 selectors of its style are ignored: they are not understood",
+        "1 selectors of its style are ignored: they are not supported",
         "shapes that are neither filled nor stroked are ignored",
         "masks are not applied",
-        "some uses refer to elements that are not in the file",
+        'some "use" elements refer to elements that are not in the file',
     ]
 
 

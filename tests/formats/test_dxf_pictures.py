@@ -1,5 +1,5 @@
-"""DXF drawings against the picture that ezdxf's drawing add-on makes of them: it
-resolves blocks, layers and clips on its own.
+"""DXF drawings against the picture of ezdxf's drawing add-on, which resolves blocks,
+layers and clips itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Fill = Callable[[Drawing], object]
 
 
 class Painted(Backend):
-    """What the add-on draws, on a canvas."""
+    """Backend of ezdxf's drawing add-on that paints on a canvas."""
 
     def __init__(self, canvas: Canvas) -> None:
         super().__init__()
@@ -373,7 +373,7 @@ def test_a_drawing_is_what_others_draw(fill: Fill) -> None:
 
 @pytest.mark.parametrize("fill", DRAWINGS, ids=lambda fill: fill.__name__)
 def test_a_binary_drawing_is_the_same(fill: Fill) -> None:
-    """DXF reference, "Binary DXF Files"."""
+    """See the DXF reference, "Binary DXF Files"."""
     text, binary = (
         read_world(Source("a.dxf", made(fill, form)[1]), Options()).scene
         for form in ("asc", "bin")
@@ -381,7 +381,7 @@ def test_a_binary_drawing_is_the_same(fill: Fill) -> None:
     assert binary.segments == pytest.approx(text.segments, abs=1e-6)
 
 
-# -- what the add-on has no say in, or gets wrong
+# -- cases that the add-on lacks or draws wrongly
 
 
 def scene_of(fill: Fill, told: list[str] | None = None) -> Scene:
@@ -390,7 +390,7 @@ def scene_of(fill: Fill, told: list[str] | None = None) -> Scene:
 
 
 def test_a_band_is_closed_all_around() -> None:
-    """Rays from the middle of a room, and from beside a wall, meet the near side of
+    """Rays from the middle of a room, and from next to a wall, meet the near side of
     each wall.
     """
 
@@ -429,7 +429,7 @@ def test_a_polyface_shows_its_sides_and_no_diagonals() -> None:
             [[(0, 0, 0), (1, 0, 0), (1, 1, 0)], [(0, 0, 0), (1, 1, 0), (0, 1, 0)]]
         )
         first, second = (v for v in face.vertices if v.is_face_record)
-        # the diagonal from (1, 1) to (0, 0), and from (0, 0) to (1, 1)
+        # The diagonals run from (1, 1) to (0, 0), and from (0, 0) to (1, 1).
         first.dxf.vtx2 = -first.dxf.vtx2
         second.dxf.vtx0 = -second.dxf.vtx0
 
@@ -462,8 +462,9 @@ def test_a_polyface_shows_its_sides_and_no_diagonals() -> None:
 def test_layers_of_what_is_inserted(
     layer: str, inside: str, walls: int, seen: Returns | None, rows: int
 ) -> None:
-    """AutoCAD: layer 0 of a block is the layer of its INSERT; one on a frozen layer is
-    not there, whatever is in it.
+    """AutoCAD: layer 0 of a block means the layer of its INSERT.
+
+    An INSERT on a frozen layer is hidden with all its content.
     """
 
     def fill(d: Drawing) -> None:
@@ -484,8 +485,10 @@ def test_layers_of_what_is_inserted(
 
 
 def test_a_closed_spline_is_drawn_within_its_knots() -> None:
-    """Against scipy. Its first knots are different; the curve starts at the one of its
-    degree (The NURBS Book, chapter 2).
+    """Against scipy.
+
+    The first knots differ; the curve starts at the knot of its degree (The NURBS Book,
+    chapter 2).
     """
     corners = [(-8, -8, 0), (-2, -8, 0), (-2, -2, 0), (-8, -2, 0)]
 
@@ -507,8 +510,9 @@ def test_a_helix_is_a_circle_from_above() -> None:
 
 
 def test_the_frame_of_a_fitted_spline_is_not_drawn() -> None:
-    """DXF reference, VERTEX: flag 16 is a control point of the frame, which programs
-    show only with SPLFRAME.
+    """DXF reference, VERTEX:
+
+    flag 16 is a control point of the frame, visible only with SPLFRAME.
     """
 
     def fill(d: Drawing) -> None:
@@ -530,7 +534,7 @@ def test_the_frame_of_a_fitted_spline_is_not_drawn() -> None:
 
 
 def test_blocks_that_are_in_other_files_are_told() -> None:
-    """Architects draw a building in a file of its own, and refer to it."""
+    """Architects draw each building in its own file and refer to it."""
 
     def fill(d: Drawing) -> None:
         d.add_xref_def("building.dwg", "BUILDING")
@@ -542,7 +546,7 @@ def test_blocks_that_are_in_other_files_are_told() -> None:
     assert len(scene_of(fill, told).segments) == 1
     assert (
         told[0]
-        == 'a.dxf: ignored, because they have no lines: 2 INSERT of another file ("building.dwg")'
+        == 'a.dxf: ignored entities that have no lines: 2 INSERT of another file ("building.dwg")'
     )
 
 
@@ -555,7 +559,7 @@ def test_entities_without_lines_are_told() -> None:
         d.modelspace().add_xline((0, 0), (1, 0))
 
     assert len(scene_of(fill, told).segments) == 1
-    assert told[0] == "a.dxf: ignored, because they have no lines: 1 RAY, 1 XLINE"
+    assert told[0] == "a.dxf: ignored entities that have no lines: 1 RAY, 1 XLINE"
 
 
 def test_a_drawing_of_a_surveyor_is_moved_to_the_origin() -> None:

@@ -1,5 +1,6 @@
-"""Models of the user: files by name, folders, environment (CFG-002, CFG-003, MOD-018,
-PAR-009).
+"""Robot models of the user:
+
+files by name, folders, environment (CFG-002, CFG-003, MOD-018, PAR-009).
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def test_every_way_finds_the_users_models(home: Path) -> None:
     assert (spec.name, spec.color) == ("mine", "blue")
     assert botyard.load_robot("Mine") == spec
     assert Simulation().add_robot("mine").spec == spec
-    assert library_model("mine") == spec  # pages, ROS and Pioneer clients
+    # Pages, ROS and Pioneer clients look models up by this function.
+    assert library_model("mine") == spec
     world = read_world(Source("s.yaml", b"botyard: 1\nrobots: [{model: mine}]\n"))
     assert [r.spec for r in world.robots] == [spec]
 
@@ -89,7 +91,7 @@ def test_definitions_may_build_on_those_of_other_files(home: Path) -> None:
 
 
 def test_the_users_definition_wins_everywhere(home: Path) -> None:
-    # based on the library's model of the same name
+    # This user model extends the library model of the same name.
     include(
         home,
         ".botyard",
@@ -254,7 +256,7 @@ def test_an_installed_original_without_its_models(
     (home / "bare").mkdir()
     monkeypatch.setenv("MOBILESIM", str(home / "bare"))
     (remark,) = folders_without_models()
-    assert remark.startswith("MOBILESIM names a folder without the original's models")
+    assert remark.startswith("MOBILESIM names a folder without AMRISim's models")
     assert f"there is no file PioneerRobotModels.world.inc in {home / 'bare'}" in remark
     (home / "bare/PioneerRobotModels.world.inc").write_text("")
     assert folders_without_models() == []

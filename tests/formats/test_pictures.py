@@ -1,4 +1,4 @@
-"""Maps from rasters of all kinds: plain pictures, MovingAI grids, occupancy grids."""
+"""Maps from rasters: plain pictures, MovingAI grids, occupancy grids."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def png(pixels: np.ndarray, name: str = "plan.png") -> Source:
 
 
 def filled(scene: Scene, resolution: float, shape: tuple[int, int]) -> np.ndarray:
-    """The cells of a scene from the origin on, by its raster."""
+    """Return the solid cells of a scene from the origin on, by its raster."""
     out = np.zeros(shape, bool)
     raster = rasterise(scene, resolution)
     row, column = round(raster.y / resolution), round(raster.x / resolution)
@@ -93,7 +93,7 @@ def test_formats_of_pictures(suffix: str) -> None:
 def dark_cells(
     image: Image.Image, suffix: str, tmp_path: Path, **saved: object
 ) -> list[list[bool]]:
-    """Which pixels of a picture are solid, row 0 on top."""
+    """Return which pixels of a picture are solid, row 0 at the top."""
     path = tmp_path / f"a{suffix}"
     image.save(path, **saved)
     return bitmap.solid_pixels(read_source(path), Options())[::-1].tolist()
@@ -128,7 +128,7 @@ def tiff(bits: int, numbers: list[int], *, white: int = 1, kind: int = 1) -> byt
     text = "".join(f"{number:0{bits}b}" for number in numbers)
     text += "0" * (-len(text) % 8)
     data = int(text, 2).to_bytes(len(text) // 8, "big")
-    # Numbers of whole bytes are in the order of the file, which is little-endian.
+    # Numbers of whole bytes are stored in the byte order of the file, which is little-endian.
     if bits in (16, 32):
         data = np.frombuffer(data, f">u{bits // 8}").astype(f"<u{bits // 8}").tobytes()
     tags = {
@@ -184,7 +184,7 @@ def test_a_picture_of_unknown_kind_is_told_without_python() -> None:
 
 
 def test_a_dark_picture_of_16_bits_is_dark(tmp_path: Path) -> None:
-    """PNM says which value is white: the brightest pixel is not taken for it."""
+    """PNM states the white value; the brightest pixel does not define it."""
     (tmp_path / "a.pgm").write_bytes(b"P5\n2 1\n65535\n\x00\x00\x00\xff")
     assert bitmap.solid_pixels(read_source(tmp_path / "a.pgm"), Options()).tolist() == [
         [True, True]
@@ -194,8 +194,8 @@ def test_a_dark_picture_of_16_bits_is_dark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".tiff", ".webp"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_a_photograph_is_upright(suffix: str, orientation: int, tmp_path: Path) -> None:
-    """The upper left quarter is dark as it is seen; the file has it turned and says so
-    (EXIF 2.32, tag 0x0112).
+    """The upper left quarter is dark when viewed; the file stores it rotated and says
+    so (EXIF 2.32, tag 0x0112).
     """
     seen = Image.new("L", (32, 16), 255)
     seen.paste(0, (0, 0, 16, 8))
@@ -243,7 +243,9 @@ def test_plain_pnm(text: bytes) -> None:
 def test_the_size_of_a_pixel_is_told_when_it_is_assumed() -> None:
     told: list[str] = []
     read_world(png(np.array([[0, 255]])), Options(warn=told.append))
-    assert told == ["plan.png: assuming 0.05 m a pixel (--resolution changes that)"]
+    assert told == [
+        "plan.png: assuming 0.05 m a pixel (--resolution sets another value)"
+    ]
     told.clear()
     read_world(png(np.array([[255, 255]])), Options(warn=told.append, resolution=1.0))
     assert "no pixel is solid" in told[0]
@@ -258,7 +260,7 @@ def test_damaged_pictures_are_refused(data: bytes) -> None:
 
 
 def test_a_large_picture(tmp_path: Path) -> None:
-    """4000 × 4000: bench/worlds.py measures it; here that it is right."""
+    """4000 × 4000: bench/worlds.py measures the time; here the result is checked."""
     rng = np.random.default_rng(1)
     coarse = rng.random((400, 400)) < 0.1
     dark = np.kron(coarse, np.ones((10, 10), bool))
@@ -328,12 +330,13 @@ def test_an_armap_is_still_an_armap() -> None:
             moving([".."], height="\u00b2"),
             2,
             'a number of cells, found "\u00b2"',
-        ),  # a digit, and no number
+            # The text consists of digits, but is too long for a number.
+        ),
         (moving([".."], height="9" * 5000), 2, 'a number of cells, found "999'),
         (
             moving([".."], height="999999999"),
             2,
-            "too large: 1999999998 pixels or cells",
+            "too large: found 1999999998 pixels or cells",
         ),
         ("type octile\nheight 1\nmap\n.\n", 1, 'expected "height", "width" and "map"'),
         ("type octile\nheight 99999999\nwidth 99999999\nmap\n", 2, "at most"),
@@ -408,7 +411,7 @@ def test_the_origin_may_be_turned() -> None:
 
 
 def test_ten_million_cells_are_read_without_a_yaml_reader() -> None:
-    """A YAML reader would take minutes; a test's time limit would notice."""
+    """A YAML reader would take minutes and exceed the test's time limit."""
     n = 2000
     text = (
         INFO.replace("width: 3", f"width: {n}").replace("height: 2", f"height: {n}")
@@ -510,8 +513,9 @@ def test_bags_of_ros_1_and_2(tmp_path: Path) -> None:
 
 
 def bag_with(tmp_path: Path, grids: list[tuple[str, int, float]]) -> Path:
-    """A bag of ROS 2 with grids of one solid cell: topic, width in cells, and where the
-    origin is.
+    """Return a ROS 2 bag with grids of one solid cell:
+
+    topic, width in cells, and origin.
     """
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
@@ -562,9 +566,7 @@ def test_the_map_of_a_bag_is_that_of_its_topic(
     topic: str | None,
     bounds: tuple[float, ...],
 ) -> None:
-    """Costmaps have the same type, and come after the map again and again
-    (nav2_costmap_2d).
-    """
+    """Costmaps have the same type and follow the map repeatedly (nav2_costmap_2d)."""
     assert (
         read_world(
             read_source(bag_with(tmp_path, grids)), Options(topic=topic)

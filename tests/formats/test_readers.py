@@ -1,5 +1,7 @@
-"""All formats alike: every reader makes a world of good files and a clear error of
-damaged ones; bundles; finding files.
+"""All formats:
+
+every reader makes a world from good files and a clear error from damaged ones; bundles;
+finding files.
 """
 
 from __future__ import annotations
@@ -55,13 +57,80 @@ model ( size [1 1 1] pose [3 3 0 0] block ( points 3 point[0] [0 0] point[1] [1 
 """
 GEOJSON = b"""{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"laser": false},
 "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [500, 0], [500, 500], [0, 0]]]}}]}"""
+IRSIM = b"""world: {height: 8, width: 8, offset: [-4, -4]}
+robot:
+  - {kinematics: {name: diff}, shape: {name: circle, radius: 0.2}, goal: [2, 2], behavior: {name: dash},
+     sensors: [{name: lidar2d, number: 9, noise: true, std: 0.1}]}
+  - {number: 3, kinematics: {name: acker}, distribution: {name: circle, radius: 3},
+     shape: {name: rectangle, length: 0.6, width: 0.3, wheelbase: 0.4}}
+obstacle:
+  - {shape: {name: polygon, random_shape: true}, state: [1, 1, 0.5]}
+  - {shape: {name: circle}, mass: 2, state: [0, 2], kinematics: {name: static}}
+"""
+MVSIM = b"""<mvsim_world version='1.0'><variable name='n' value='3'/>
+<vehicle:class name='bot'><dynamics class='differential'><l_wheel pos='0 0.2' diameter='0.1'/>
+<r_wheel pos='0 -0.2' diameter='0.1'/><chassis><shape><pt>-0.3 -0.2</pt><pt>0.3 -0.2</pt><pt>0.3 0.2</pt>
+<pt>-0.3 0.2</pt></shape></chassis></dynamics><sensor class='laser'><nrays>9</nrays></sensor></vehicle:class>
+<for var='i' from='1' to='${n}'><vehicle name='r${i}' class='bot'>
+<init_pose>$f{2*i} 0 90</init_pose></vehicle><block><static>true</static>
+<geometry type='box' lx='1' ly='1' lz='1'/><init_pose>$f{i*i} 4 0</init_pose></block>
+</for><element class='vertical_plane'><x0>0</x0><y0>9</y0><x1>9</x1><y1>9</y1></element></mvsim_world>"""
+SDF = b"""<sdf version='1.9'><world name='w'><physics><max_step_size>0.1</max_step_size></physics>
+<model name='a'><static>1</static><pose>3 1 0.5 0.1 0 1</pose><link name='l'><collision name='c'>
+<geometry><box><size>2 1 1</size></box></geometry></collision></link></model>
+<model name='b'><pose>-2 0 0.2 0 0 1</pose><link name='l'><collision name='c'><geometry><cylinder>
+<radius>0.3</radius><length>1</length></cylinder></geometry></collision></link></model>
+<model name='c'><link name='l'><collision name='c'><geometry><sphere><radius>0.3</radius></sphere>
+</geometry></collision><sensor type='ray' name='s'><ray><range><max>5</max></range></ray></sensor></link>
+<plugin name='diff_drive' filename='p'/></model></world></sdf>
+"""
+RMF = b"""name: office
+levels:
+  L1:
+    measurements: [[0, 1, {distance: [3, 10]}]]
+    vertices:
+      - [0, 0, 0, ""]
+      - [200, 0, 0, ""]
+      - [200, 160, 0, desk]
+      - [40, 40, 0, charger, {is_charger: [4, true], spawn_robot_type: [1, Tiny]}]
+    walls: [[0, 1, {}], [1, 2, {alpha: [3, 0.5]}]]
+    doors: [[2, 0, {name: [1, main]}]]
+    lanes: [[3, 2, {graph_idx: [2, 0]}]]
+    floors: [{vertices: [0, 1, 2], parameters: {}}]
+"""
+NAVGROUND = b"""time_step: 0.1
+scenario:
+  type: Cross
+  side: 5
+  obstacles: [{position: [4, 0], radius: 0.5}]
+  walls: [{line: [[-5, -3], [5, -3]]}]
+  groups:
+    - number: 3
+      radius: {sampler: uniform, from: 0.1, to: 0.2}
+      kinematics: {type: 2WDiff, wheel_axis: 0.3, max_speed: 0.5}
+      behavior: {type: ORCA, optimal_speed: 0.4}
+      state_estimation: {type: Lidar, range: 4, resolution: 61}
+"""
+ARGOS = b"""<argos-configuration><framework><experiment length='9' random_seed='1'/></framework>
+<arena size='5,5,1'><box id='b' size='1,2,1' movable='true' mass='3'><body position='2,2,0'/></box>
+<foot-bot id='f'><body position='0,0,0' orientation='5,0,0'/></foot-bot>
+<distribute><position method='uniform' min='-2,-2,0' max='2,0,0'/><entity quantity='3' max_trials='50'>
+<e-puck id='e'/></entity></distribute></arena></argos-configuration>"""
 EXAMPLES = {
     "movingai": [moving(["@@@", "@.@", "@@@"]).encode()],
     "armap": [
         b'2D-Map\nCairn: RobotHome 1 2 90 "" ICON "Home"\nLINES\n0 0 1000 0\nDATA\n20 20\n'
     ],
     "stage": [WORLD],
-    # two files: tests/formats/test_rosmap.py
+    "irsim": [IRSIM],
+    "sdf": [SDF],
+    "mvsim": [MVSIM],
+    "rmf": [RMF],
+    "navground": [NAVGROUND],
+    "argos": [ARGOS],
+    # These worlds consist of several files, see tests/formats/importers.
+    "flatland": [b"properties: {}\nlayers: [{name: empty}]\nmodels: []\n"],
+    # ROS maps consist of two files, see tests/formats/test_rosmap.py.
     "rosmap": [],
     "occupancygrid": [FLOW.encode(), BLOCK.encode(), AS_JSON.encode()],
     "geojson": [GEOJSON],
@@ -93,7 +162,7 @@ def test_the_check_finds_bad_readers() -> None:
 
     def silent(source: Source, options: Options) -> World:
         if source.data != b"1":
-            raise MapError("no")
+            raise MapError("the file is not 1")
         return World(scene=Scene())
 
     bad = Format(name="bad", about="", suffixes=(".bad",), read=careless)
@@ -110,7 +179,8 @@ def test_the_check_finds_bad_readers() -> None:
 
 def test_suffixes_that_nobody_knows() -> None:
     with pytest.raises(
-        MapError, match=r'no map format has the suffix "\.doc"; there are: \.bag'
+        MapError,
+        match=r'no map format has the suffix "\.doc"; there are: \.argos \.bag',
     ):
         format_of(Source("a.doc", b"hello"))
 
@@ -166,7 +236,7 @@ def test_a_bundle_is_a_world_with_its_files() -> None:
     ],
 )
 def test_what_is_packed_together_has_left_its_folders_behind(image: str) -> None:
-    """Programs that save maps write whole paths into them."""
+    """Programs that save maps write full paths into them."""
     ros = (
         f"image: {image}\nresolution: 0.05\norigin: [0, 0, "
         "0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
@@ -236,7 +306,7 @@ def test_names_in_a_bundle_cannot_leave_its_folder(tmp_path: Path) -> None:
 
 def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
     with pytest.raises(
-        BudgetError, match="bytes unpacked from an archive, and at most 100"
+        BudgetError, match="bytes unpacked from an archive, expected at most 100"
     ):
         read_world(
             bundle(a_map=b"2D-Map\n" + b"\n" * 200),
@@ -261,8 +331,10 @@ def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
 
 
 def test_an_archive_that_lies_about_its_sizes_is_counted_by_what_comes_out() -> None:
-    """Files that overlap, as in D. Fifield, A better zip bomb (WOOT 2019): one body,
-    many names in the table at the end.
+    """Overlapping files as in D.
+
+    Fifield, A better zip bomb (WOOT 2019): one body, and many names in the table at the
+    end.
     """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -302,7 +374,7 @@ def test_a_name_of_a_client_that_the_system_refuses(name: str, tmp_path: Path) -
 
 
 def picture(kind: str) -> bytes:
-    """Some noise, so that every byte counts."""
+    """A picture with noise, so that every byte matters."""
     grey = np.random.default_rng(1).integers(0, 2, (40, 30)).astype(np.uint8) * 255
     if kind == "plain":
         return (
@@ -442,7 +514,7 @@ def test_what_is_told_of_an_archive_names_it_and_is_fit_for_a_terminal(
 
 
 def test_the_page_offers_files_of_all_formats() -> None:
-    """Its list of suffixes is made from the registry."""
+    """The page's list of suffixes is made from the registry."""
     from tools.web_types import TARGET, everything
 
     text = TARGET.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A world that was read in another process is the world that is read in this one."""
+"""A world read in a child process equals the world read in this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 
-PROGRAMS = ("follow", "walk", "wander", "waypoints")
+PROGRAMS = ("follow", "purepursuit", "walk", "wander", "waypoints")
 
 
 def asked(name: str, **more: Any) -> Request:
@@ -34,7 +34,7 @@ def asked(name: str, **more: Any) -> Request:
 
 
 def messages(request: Request) -> tuple[bytes, Any]:
-    """What the process is sent and what it answers, as bytes on the way."""
+    """Return the bytes that are sent to the child process, and the bytes of its answer."""
     way, back = io.BytesIO(), io.BytesIO()
     write_message(way, "read", request, Request)
     way.seek(0)
@@ -221,18 +221,22 @@ def test_remarks_come_along_but_not_without_end(
 
 def test_a_reader_with_a_fault_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(source: Any, options: Options) -> World:
-        raise ZeroDivisionError("of all things")
+        raise ZeroDivisionError("raised by the reader")
 
     monkeypatch.setattr(reading, "read_world", broken)
     traces: list[str] = []
     _, answers = messages(asked("x", data=b""))
-    with pytest.raises(ReadingFailed, match=r"ZeroDivisionError\('of all things'\)"):
+    with pytest.raises(
+        ReadingFailed, match=r"ZeroDivisionError\('raised by the reader'\)"
+    ):
         reading.receive_reading(answers, Budget(), print, traces.append)
     assert "in broken" in traces[0]
 
 
 def forged(kind: str, body: object) -> bytes:
-    """A message whose body need not have its type, as a process can send it."""
+    """Return a message whose body may have a wrong type, as a child process can send
+    it.
+    """
     arrays: list[Any] = []
 
     def index(array: Any) -> int:
@@ -247,7 +251,9 @@ def forged(kind: str, body: object) -> bytes:
 
 def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
     def told(change: Any, budget: Budget = Budget(), last: int = 99) -> Reading:
-        """What comes of the messages of a small world, one of them changed."""
+        """Return the result of reading the messages of a small world with one message
+        changed.
+        """
         world = World(
             scene=Scene(segments=np.ones((2, 4))), robots=(PlacedRobot(spec=thing()),)
         )
@@ -266,9 +272,12 @@ def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
     def scene(name: str, value: object) -> Any:
         def change(kind: str, body: Any) -> Any:
             if kind == "head":
+                # Set a value that no constructor would allow.
                 object.__setattr__(
-                    body.scene, name, value
-                )  # as no constructor would let it
+                    body.scene,
+                    name,
+                    value,
+                )
 
             return body
 
@@ -304,7 +313,7 @@ def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
         told(scene("segments", np.ones((20, 4))), Budget(vertices=20))
     with pytest.raises(ReadingFailed, match="ended early"):
         told(lambda kind, body: body, last=2)
-    with pytest.raises(ReadingFailed, match="nothing was read"):
+    with pytest.raises(ReadingFailed, match="sent no map or world"):
         reading.receive_reading([("end", None)], Budget(), print, print)
 
 

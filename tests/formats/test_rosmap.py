@@ -1,4 +1,4 @@
-"""ROS maps: the YAML file, its image, and the walls that come of it."""
+"""ROS maps: the YAML file, its image, and the resulting walls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(
 
 
 def unit_edges(segments: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """All segments cut into pieces of one cell, sorted."""
+    """Return all segments cut into pieces of one cell, sorted."""
     pieces = []
     for x1, y1, x2, y2 in np.rint(segments).astype(int).tolist():
         (x1, y1), (x2, y2) = sorted([(x1, y1), (x2, y2)])
@@ -55,7 +55,7 @@ def unit_edges(segments: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def naive_edges(solid: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """The edges between a solid cell and one that is not, cell by cell."""
+    """Return the edges between a solid and a free cell, cell by cell."""
     rows, columns = solid.shape
 
     def at(i: int, j: int) -> bool:
@@ -97,9 +97,11 @@ def test_segments_are_as_long_as_they_can_be(solid: np.ndarray) -> None:
 
 def test_pixels_become_walls_where_they_are(tmp_path: Path) -> None:
     pixels = np.full((4, 6), 254, np.uint8)
-    pixels[0, 0] = 0  # the upper left one
-    pixels[3, 5] = 0  # the lower right one
-    # unknown, as map servers write it
+    # This is the upper left cell.
+    pixels[0, 0] = 0
+    # This is the lower right cell.
+    pixels[3, 5] = 0
+    # Map servers write 205 for unknown cells.
     pixels[2, 2] = 205
     scene = load_scene(write(tmp_path, pixels))
     assert scene.name == "lab" and scene.resolution == 0.05 and len(scene.segments) == 8
@@ -113,7 +115,7 @@ def test_pixels_become_walls_where_they_are(tmp_path: Path) -> None:
 
 def test_a_turned_map(tmp_path: Path) -> None:
     pixels = np.full((2, 3), 254, np.uint8)
-    # its corner nearest to the origin is 0.1 m along the map's x axis
+    # The corner of this cell that is nearest to the origin is 0.1 m along the map's x axis.
     pixels[1, 2] = 0
     scene = load_scene(
         write(
@@ -132,7 +134,7 @@ def test_a_turned_map(tmp_path: Path) -> None:
 @pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.65, 1.0])
 def test_which_values_are_solid(mode: str, negate: bool, threshold: float) -> None:
-    """The definition, for all values."""
+    """The definition of cells is checked for all pixel values."""
     values = np.arange(256, dtype=np.uint8)
     m = rosmap.RosMap(
         image="x", resolution=0.05, mode=mode, negate=negate, occupied_thresh=threshold
@@ -221,8 +223,8 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int, words: str) -
 
 
 def test_a_threshold_that_decides_nothing_is_no_reason_to_refuse_a_map() -> None:
-    """Map servers ask for occupied cells first, so a greater `free_thresh` changes none
-    of them.
+    """Map servers test for occupied cells first, so a greater `free_thresh` changes
+    none of them.
     """
     assert rosmap.parse(GOOD.replace("0.196", "0.9")).free_thresh == 0.9
 
@@ -242,7 +244,9 @@ def test_negate_is_a_number_or_a_boolean_of_yaml(word: str, negated: bool) -> No
 def test_transparent_pixels_are_unknown_whatever_is_negated(
     tmp_path: Path, mode: str, negate: int, kind: str, alpha: int
 ) -> None:
-    """Solid everywhere but in a hole, as map_saver writes unknown cells in scale mode."""
+    """Solid everywhere except in a hole, as map_saver writes unknown cells in scale
+    mode.
+    """
     solid = 255 if negate else 0
     pixels = np.full((3, 3, 4), solid, np.uint8)
     pixels[..., 3] = 255
@@ -324,7 +328,7 @@ def test_huge_images_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, np.zeros((6, 4), np.uint8))
     with pytest.raises(
         BudgetError,
-        match=r"lab\.pgm: too large: 24 pixels or cells, and at most 23 .*--max-read cells",
+        match=r"lab\.pgm: too large: found 24 pixels or cells, expected at most 23 .*--max-read cells",
     ):
         load_world(path, Options(budget=Budget(cells=23)))
 
@@ -351,7 +355,7 @@ def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None
 
 
 def test_a_laser_sees_the_pixels_edges(tmp_path: Path) -> None:
-    """Ray casts in the converted map against a march through the raster itself."""
+    """Ray casts in the converted map against a march through the raster."""
     rng = np.random.default_rng(5)
     pixels = np.where(rng.random((60, 80)) < 0.04, 0, 254).astype(np.uint8)
     pixels[[0, -1], :] = pixels[:, [0, -1]] = 0

@@ -1,4 +1,4 @@
-"""A saved world is the same world, and no file of the user's is lost by saving one."""
+"""A saved world reads back as the same world, and saving overwrites no other file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DATA
 
 
 def near(a: Any, b: Any) -> bool:
-    """Equal, numbers to 10⁻⁸."""
+    """Return whether values are equal, numbers to 10⁻⁸."""
     if (
         isinstance(a, float | int)
         and not isinstance(a, bool)
@@ -76,7 +76,7 @@ def near(a: Any, b: Any) -> bool:
 
 
 def differences(a: World, b: World) -> list[str]:
-    """What two worlds have not in common."""
+    """Return the differences of two worlds."""
     found = []
     x, y = a.scene, b.scene
     for name in (
@@ -327,7 +327,8 @@ def test_any_world_is_saved_and_read_as_it_was(world: World) -> None:
         again = load_world(path)
         if not notes:
             assert differences(world, again) == []
-        saving.save(again, path)  # it is ours
+        # The second file has no note, because botyard wrote the first one.
+        saving.save(again, path)
         assert differences(again, load_world(path)) == []
 
 
@@ -452,7 +453,7 @@ def test_saving_beside_the_map_keeps_the_map(
     assert [b.name for b in world.scene.boxes] == ["Box:1"] and [
         p.name for p in world.scene.places
     ] == ["kitchen"]
-    # and again, over what was written
+    # Save once more, over the file just written.
     assert (
         call(
             "lab.yaml",

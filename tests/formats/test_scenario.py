@@ -1,5 +1,6 @@
-"""Scenario files: what they say, what is wrong with them, and that a saved world is the
-same world.
+"""Scenario files:
+
+their content, their errors, and a saved world that reads back the same.
 """
 
 from __future__ import annotations
@@ -217,7 +218,8 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
             "sonar: {rays: 0}",
             4,
             "rays must be from 1 to 1000, found 0",
-        ),  # of the whole: the line of the model
+            # The error of the whole model names the line at which the model starts.
+        ),
     ],
 )
 def test_errors_in_models_name_the_line_and_the_key(
@@ -320,7 +322,7 @@ def test_a_few_lines_of_aliases_that_stand_for_billions_are_refused() -> None:
         for p, c in zip("abcdefgh", "bcdefghi", strict=True)
     ]
     with pytest.raises(
-        WorldFileError, match="11111111 entities described, and at most 5000000"
+        WorldFileError, match="11111111 entities described, expected at most 5000000"
     ):
         read("\n".join(lines))
 
@@ -394,7 +396,7 @@ def test_the_schema_is_json_schema() -> None:
 
 
 def world_of(sim: Simulation) -> tuple[object, ...]:
-    """What a world is made of, with numbers rounded to what a file keeps."""
+    """Return the content of a world, with numbers rounded to the precision of a file."""
 
     def near(value):
         return np.round(np.asarray(value, float), 6).tolist()

@@ -1,8 +1,8 @@
-"""Small files that stand for a great deal: each is refused by a limit that it names,
-before the memory or the time is spent.
+"""Small files that expand to a lot: each is refused by a named limit before memory or
+time is spent.
 
-Nothing here is timed. A reader that spends what the file asks for would never come to
-an end, or the machine would run out of memory.
+These tests measure no time. A reader that spends the requested amount would never end,
+or the machine would run out of memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NS = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xli
 def refused(
     name: str, data: bytes | str, limit: str, budget: Budget = Budget()
 ) -> BudgetError:
-    """Read, and see the limit's error."""
+    """Read a file and expect the error of the limit."""
     raw = data.encode() if isinstance(data, str) else data
     assert len(raw) < 2_000_000
     with pytest.raises(BudgetError) as error:
@@ -69,7 +69,8 @@ def doubling(document: object, space: object) -> None:
     for i in range(1, 40):
         block = document.blocks.new(f"B{i}")
         block.add_blockref(f"B{i - 1}", (0, 0))
-        block.add_blockref(f"b{i - 1}", (1, 0))  # names are the same in any case
+        # DXF ignores the case of block names.
+        block.add_blockref(f"b{i - 1}", (1, 0))
 
     space.add_blockref("B39", (0, 0))
 
@@ -247,9 +248,7 @@ def test_svg_that_is_in_itself(inside: str, words: str) -> None:
     ids=lambda inside: inside[:30],
 )
 def test_svg_takes_no_longer_than_its_length(inside: str) -> None:
-    """Work that grows with the square of the length would run into the time limit of a
-    test.
-    """
+    """Quadratic work in the length would exceed the time limit of a test."""
     with pytest.raises(FormatError, match="expected lines"):
         read_world(
             Source("a.svg", svg(inside).encode()),
@@ -398,14 +397,15 @@ def test_stage_worlds(text: str, limit: str) -> None:
 
 
 def test_stage_files_that_include_each_other(tmp_path: Path) -> None:
-    for i in range(30):  # 2^30 inclusions, in no circle
+    # The file has 2^30 inclusions, without a cycle.
+    for i in range(30):
         (tmp_path / f"{i}.inc").write_text(
             f'include "{i + 1}.inc"\ninclude "{i + 1}.inc"\n'
         )
 
     (tmp_path / "30.inc").write_text("")
     (tmp_path / "a.world").write_text('include "0.inc"\n')
-    with pytest.raises(BudgetError, match="referenced files, and at most 1000"):
+    with pytest.raises(BudgetError, match="referenced files, expected at most 1000"):
         load_world(tmp_path / "a.world")
 
     (tmp_path / "30.inc").write_text('include "./7.inc"\n')
@@ -480,7 +480,9 @@ def test_pictures_whose_outlines_are_huge() -> None:
 
 
 def test_programs_are_not_started_for_pictures() -> None:
-    """The library would hand PostScript to Ghostscript, whatever the file is called."""
+    """The library would start Ghostscript for PostScript, whatever the name of the
+    file.
+    """
     for data in (
         b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n",
         b"\xc5\xd0\xd3\xc6" + bytes(100),
@@ -509,9 +511,8 @@ def test_occupancy_grids() -> None:
         + "data: [100, 0, 0, 0]"
     )
     refused("m.yaml", far, "extent")
-    solid = (
-        head + "data: [100, 0, 0, 0]"
-    )  # a cell has four edges, and each of them two ends
+    # A cell has four edges with two end points each: eight vertices.
+    solid = head + "data: [100, 0, 0, 0]"
     assert (
         len(
             read_world(
@@ -525,9 +526,8 @@ def test_occupancy_grids() -> None:
         source = Source("m.yaml", solid.replace("100", str(value)).encode())
         assert len(read_world(source).scene.segments) == walls
 
-    blank = (
-        "info: {resolution: 1}\n" + "\n" * 200_000 + "data"
-    )  # was looked through once for each blank line
+    # The whole rest was once searched for each blank line.
+    blank = "info: {resolution: 1}\n" + "\n" * 200_000 + "data"
     with pytest.raises(FormatError, match="expected the cells"):
         read_world(Source("m.yaml", blank.encode()))
 
@@ -589,7 +589,7 @@ def test_bags_whose_chunks_are_packed(tmp_path: Path) -> None:
 
     assert path.stat().st_size < 10_000
     with pytest.raises(
-        BudgetError, match="bytes unpacked from an archive, and at most 1000000"
+        BudgetError, match="bytes unpacked from an archive, expected at most 1000000"
     ):
         load_world(path, Options(budget=Budget(unpacked=1_000_000)))
 

@@ -1,5 +1,6 @@
-"""Whole worlds from Stage world files of both dialects: walls, objects, robots,
-settings, and what is said of the rest.
+"""Whole worlds from Stage world files of both dialects:
+
+walls, objects, robots, settings, and reports about the rest.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(
         + 'floorplan ( bitmap "plan.png" size [4 3 0.5] pose [10 20 0 90] boundary 1 )'
     )
     scene = load_world(tmp_path / "a.world").scene
-    # the light margin does not count; the upper dark pixel is 2 m × 1 m; the whole is
-    # turned by 90° about (10, 20)
+    # The light margin does not count. The upper dark pixel is 2 m × 1 m, and the whole picture is
+    # rotated by 90° about (10, 20).
     cell = {(8.5, 18.0), (9.5, 18.0), (9.5, 20.0), (8.5, 20.0)}
     walls = scene.segments
     ends = {(round(x, 6), round(y, 6)) for x, y in walls[:8].reshape(-1, 2).tolist()}
@@ -69,9 +70,7 @@ def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(
 def test_light_margins_and_all_channels_but_the_first_do_not_count(
     tmp_path: Path,
 ) -> None:
-    """As in Stage, whose worlds were drawn to fit: a margin on one side stretches the
-    walls, a red mark is free.
-    """
+    """As in Stage: a margin on one side stretches the walls, and a red mark is free."""
     frame = np.full((20, 40), 255, np.uint8)
     frame[5:15, 10:30] = 0
     frame[6:14, 11:29] = 255
@@ -131,8 +130,8 @@ def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
 def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(
     tmp_path: Path,
 ) -> None:
-    """Pixels of any shape, turned, behind other walls; of walls that nobody notices
-    nothing is solid.
+    """Pixels of any shape, rotated, behind other walls; walls without returns and
+    obstacles have no solid pixels.
     """
     picture(tmp_path / "plan.png", ["#...", ".##.", "...#"])
     (tmp_path / "a.world").write_text(
@@ -198,7 +197,7 @@ def test_walls_that_robots_only_see_or_only_feel_are_so_in_the_simulation() -> N
     )
 
 
-# -- things
+# -- objects
 
 
 def test_objects_are_boxes_or_what_their_blocks_say() -> None:
@@ -428,7 +427,7 @@ def test_units_of_length_and_angle() -> None:
 
 
 def test_names_are_unique() -> None:
-    """A number is added to a name that is taken, also where the world gives it later."""
+    """A number is added to a name that is taken, even if the world uses the name later."""
     found = world(
         "".join(
             f'position ( name "{name}" pose [{2 * i} 0 0 0] )\n'
@@ -494,7 +493,7 @@ def test_the_window_says_what_is_shown_at_first() -> None:
 
 
 def test_a_tuple_may_have_more_numbers_than_are_needed() -> None:
-    """Stage reads the numbers that it needs (worlds of patrolling_sim give a window
+    """Stage reads as many numbers as it needs (worlds of patrolling_sim give a window
     three).
     """
     found = world(
@@ -535,7 +534,7 @@ def test_the_size_of_a_window_says_nothing_about_the_version() -> None:
 def test_odometry_begins_where_its_origin_says(
     words: str, odom: tuple[float, float, float]
 ) -> None:
-    """As in Stage, whose default is the start pose; also when the world begins again."""
+    """As in Stage, whose default is the start pose; also after a reset of the world."""
     notes: list[str] = []
     found = world(
         f'position ( name "r" pose [3 2 0 90] size [0.4 0.4 0.4] odom_error [0 0 0 0] {words} )',
@@ -575,11 +574,11 @@ def test_robots_of_stage_2_without_errors_know_where_they_are() -> None:
     assert sim.robots["r"].odom[:2] == (3.0, 2.0)
 
 
-# -- files that a world names
+# -- files named by a world
 
 
 def test_files_are_relative_to_the_world_that_was_asked_for(tmp_path: Path) -> None:
-    """As in Stage; beside the file that names them is the second choice (worlds of
+    """As in Stage; the folder of the file that names them comes second (worlds of
     stage_ros2).
     """
     (tmp_path / "parts/own").mkdir(parents=True)
@@ -602,7 +601,7 @@ def test_files_are_relative_to_the_world_that_was_asked_for(tmp_path: Path) -> N
     found = load_world(tmp_path / "a.world")
     assert [r.name for r in found.robots] == ["r"]
     assert found.scene.bounds == (-2.0, -2.0, 11.0, 2.0)
-    # one stored under the root of an upload comes from the same upload
+    # A path at the root of an upload must be found in the same upload.
     source = Source(
         "a.world", (tmp_path / "a.world").read_bytes(), tmp_path / "a.world", tmp_path
     )
@@ -651,7 +650,7 @@ def test_names_are_unique_whatever_the_file_says() -> None:
     populate(Simulation(robots.scene), robots)
 
 
-# -- what is wrong
+# -- errors
 
 
 @pytest.mark.parametrize(
@@ -767,7 +766,7 @@ def test_the_sample_worlds_load_and_run(
 
 @pytest.mark.shared
 def test_walls_of_a_sample_against_its_picture(shared: Path) -> None:
-    """Ray casts in the traced map against a march through the picture itself."""
+    """Ray casts in the traced map against a march through the picture."""
     sim = Simulation.load(shared / "data/worlds/simple.world", sensor_noise=False)
     with Image.open(shared / "data/worlds/bitmaps/cave.png") as image:
         dark = np.asarray(image.convert("L"))[::-1] < 128
@@ -787,5 +786,6 @@ def test_walls_of_a_sample_against_its_picture(shared: Path) -> None:
         hit = ~inside | dark[np.clip(j, 0, rows - 1), np.clip(i, 0, columns - 1)]
         expected = r[np.argmax(hit)] if hit.any() else 8.0
         other = math.dist((x0, y0), sim.robots["r1"].truth[:2])
-        if expected < other - 0.5:  # nearer than the other robot
+        # Skip beams that may hit the other robot first.
+        if expected < other - 0.5:
             assert scan.ranges[k] == pytest.approx(expected, abs=0.006), k

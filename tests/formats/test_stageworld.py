@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import Source
+from botyard.formats.notes import Notes
 from botyard.formats.registry import read_world
 from botyard.formats.stagemodels import ModelLibrary
-from botyard.formats.stageprops import Notes, dialect_of
+from botyard.formats.stageprops import dialect_of
 from botyard.formats.stagesensors import LASERS
 from botyard.formats.stageshapes import MAX_PARTS
 from botyard.formats.stageworld import parse, read
@@ -261,7 +262,7 @@ def test_all_properties() -> None:
 
 
 def test_rings_of_rangers() -> None:
-    """Defaults, a single beam, steps of its own, a transducer without a view (WLD-014)."""
+    """Defaults, a single beam, uneven steps, a transducer without a view (WLD-014)."""
     ring = robot("define mine position ( ranger ( scount 1 spose[0] [0 0 0] ) )").sonar
     assert ring is not None
     assert (ring.range_min, ring.range_max, ring.noise, ring.rays) == (0.0, 5.0, 0.0, 1)
@@ -341,8 +342,10 @@ def test_the_stock_ring_has_its_noise() -> None:
 def test_rules_for_bright_surfaces(
     rules: list[str], expected: tuple[float | None, float | None, int] | None
 ) -> None:
-    """`expected`: greatest range, m, and angle of incidence, degrees, and what return 2
-    is; None: the default, with a note.
+    """`expected`: greatest range, m, angle of incidence, degrees, and the meaning of
+    return 2.
+
+    None stands for the default, with a note.
     """
     text = f"laser_return_rules {len(rules)} "
     for i, rule in enumerate(rules):
@@ -569,8 +572,9 @@ def stock(shared: Path) -> ModelLibrary:
 def test_every_model_of_the_stock_file_resolves_to_the_facts(
     shared: Path, stock: ModelLibrary
 ) -> None:
-    """Inheritance, overriding, first definition wins, scaled polygons: against facts
-    that others resolved (TST-005).
+    """Inheritance, overriding, first definition wins, scaled polygons:
+
+    against independent facts (TST-005).
     """
     facts = json.loads((shared / "data/robot_models.json").read_text())
     everything = facts["robots"] + facts["obstacles"]
@@ -668,7 +672,7 @@ def test_stage_4_samples_parse(shared: Path) -> None:
         assert world.entities
 
 
-# -- single transducers, and what cannot be simulated
+# -- single transducers, and unsupported properties
 
 
 SONAR = """define mine position ( ranger (
@@ -783,7 +787,6 @@ def test_a_ring_of_single_transducers_is_saved_whole() -> None:
         ("velocity [1 0 0]", "velocity"),
         ("update_interval 10000", "update_interval"),
         ("pioneer_watchdgo 3", "pioneer_watchdgo"),
-        ("wheelbase 2", "wheelbase"),
         ("height 2", "height"),
     ],
 )

@@ -1,5 +1,6 @@
-"""URDF of every model: valid, a tree, and with the frames that the simulator publishes;
-bodies as boxes that cover the outline.
+"""URDF of every model:
+
+valid, a tree, with the published frames; bodies are boxes that cover the outline.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ATTRIBUTES = {
     "color": {"rgba"},
     "link": {"name"},
     "visual": set(),
+    "collision": set(),
     "geometry": set(),
     "box": {"size"},
     "cylinder": {"radius", "length"},
@@ -64,9 +66,16 @@ def numbers(element: ET.Element, attribute: str) -> list[float]:
 
 
 def checked(text: str) -> ET.Element:
-    """A strict reading: known elements alone, finite numbers, one tree of links."""
+    """Read strictly: only known elements, finite numbers, one tree of links."""
     root = ET.fromstring(text)
     assert root.tag == "robot" and root.attrib["name"]
+    # Elements of Gazebo have names of their own; they refer to links and joints.
+    names = {e.attrib["name"] for e in root if e.tag in ("link", "joint")}
+    for gazebo in root.findall("gazebo"):
+        assert gazebo.get("reference", next(iter(names))) in names
+        joints_of = [e.text for e in gazebo.iter() if e.tag.endswith("_joint")]
+        assert set(joints_of) <= names
+        root.remove(gazebo)
     for element in root.iter():
         assert set(element.attrib) == ATTRIBUTES[element.tag], element.tag
         for attribute in set(element.attrib) & set(COUNTS):
@@ -90,10 +99,15 @@ def checked(text: str) -> ET.Element:
             link = parents[link]
 
     for joint in joints:
-        assert joint.attrib["type"] in ("fixed", "continuous", "prismatic")
+        assert joint.attrib["type"] in (
+            "fixed",
+            "continuous",
+            "prismatic",
+            "revolute",
+        )
         if joint.attrib["type"] != "fixed":
             assert math.hypot(*numbers(joint.find("axis"), "xyz")) == 1.0  # type: ignore[arg-type]
-        if joint.attrib["type"] == "prismatic":
+        if joint.attrib["type"] in ("prismatic", "revolute"):
             limit = joint.find("limit")
             assert limit is not None and numbers(limit, "lower") < numbers(
                 limit, "upper"
@@ -104,7 +118,7 @@ def checked(text: str) -> ET.Element:
 
 
 def mounted(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
-    """Parent, child and element of each joint."""
+    """Return parent, child and element of each joint."""
     for joint in root.iterfind("joint"):
         parent, child = joint.find("parent"), joint.find("child")
         assert parent is not None and child is not None
@@ -113,8 +127,10 @@ def mounted(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
 
 @pytest.mark.parametrize("profile", ["default", "nav2"])
 def test_links_are_the_frames_of_the_transforms(profile: str) -> None:
-    """Every model: each joint's transform is published, by the same names, and where
-    the joint is at its present position.
+    """Every model:
+
+    each joint's transform is published by the same names and at the joint's current
+    position.
     """
     for name in model_names():
         spec = find_robot(name)
@@ -159,7 +175,7 @@ def test_links_are_the_frames_of_the_transforms(profile: str) -> None:
 
 
 def joint_positions(topics: RobotTopics) -> dict[str, float]:
-    """What sensor_msgs/JointState says."""
+    """Return the positions of sensor_msgs/JointState."""
     (topic,) = (t for t in topics.topics() if t.type_name == "sensor_msgs/JointState")
     message = topic.make(Stamp(1, 0))
     assert len(message.name) == len(message.position) == len(message.velocity)
@@ -167,8 +183,10 @@ def joint_positions(topics: RobotTopics) -> dict[str, float]:
 
 
 def at(joint: ET.Element, positions: dict[str, float]) -> list[float]:
-    """Translation and quaternion of a joint at its position: origin, then motion about
-    or along its axis (all origins have yaw alone).
+    """Return translation and quaternion of a joint at its position.
+
+    The origin comes first, then motion about or along its axis; all origins have only
+    yaw.
     """
     origin = joint.find("origin")
     assert origin is not None

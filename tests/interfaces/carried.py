@@ -1,6 +1,4 @@
-"""A simulator that runs, and carries an interface on a port of its own; for tests of
-pumps.
-"""
+"""A running simulator with an interface on a port, for tests of pumps."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from tests.waiting import PATIENCE
 async def carried(
     interface: Interface, read_only: bool = False
 ) -> AsyncIterator[tuple[Parts, Pump]]:
-    """Two robots, ann and bob; the time of the block is limited."""
+    """Start two robots, ann and bob; the time of the block is limited."""
     sim = Simulation()
     sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
     sim.add_robot("p3dx", "bob", pose=(3.0, 0.0, 0.0))
@@ -40,7 +38,7 @@ async def carried(
 
 
 async def until(what: Callable[[], object]) -> None:
-    """Wait for something to come true."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(PATIENCE):
         while not what():
             await asyncio.sleep(0.001)

@@ -1,5 +1,6 @@
-"""Packages of `examples/plugins` as they are when pip has installed them: modules and
-metadata on the path.
+"""Packages of `examples/plugins` as pip installs them:
+
+modules and metadata on the path.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PLUGINS = Path(__file__).parents[2] / "examples" / "plugins"
 
 
 def install(package: str, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lay a package out in a folder as an installer does, and put that on the path."""
+    """Write a package to a folder as an installer does, and put the folder on the path."""
     source = PLUGINS / package
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     metadata = (

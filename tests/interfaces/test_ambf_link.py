@@ -37,7 +37,9 @@ class Said:
 
 
 class World:
-    """A link with a state and a command, and what its clients were woken and said for."""
+    """A link with a state and a command, and the records of wake-ups and log lines of
+    its clients.
+    """
 
     def __init__(self) -> None:
         self.link = Link(TYPES, "2.0")
@@ -157,8 +159,9 @@ def test_commands_come_in_pieces_of_any_size() -> None:
 
 
 def test_a_long_command_in_small_pieces_costs_no_more_than_its_length() -> None:
-    """Each piece would else copy what has come so far: 8000 pieces of a megabyte are
-    gigabytes.
+    """Otherwise each piece would copy all earlier ones:
+
+    8000 pieces of a megabyte copy gigabytes.
     """
     reader = FrameReader()
     data = frame(Kind.MESSAGE, 2, bytes(MAX_FRAME - 100))
@@ -194,4 +197,4 @@ def test_a_command_that_is_damaged_is_passed_over() -> None:
     one = world.come()
     one.receive_data(frame(Kind.MESSAGE, 2, b"") + frame(Kind.MESSAGE, 2, YES), 0.0)
     assert [m.data for m in world.taken] == [True]
-    assert "/a/Command: " in world.said[0] and not one.is_closed
+    assert "command for /a/Command ignored: " in world.said[0] and not one.is_closed

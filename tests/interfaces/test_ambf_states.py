@@ -1,6 +1,4 @@
-"""States of AMBF's objects that are encoded without message objects say what the
-objects would say.
-"""
+"""States of AMBF's objects that are encoded directly equal the states of message objects."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ import botyard
 from botyard.app.compose import compose
 from botyard.geometry import Pose, inverse, transform_point
 from botyard.interfaces.ambf.ambf import Ambf
+from botyard.interfaces.ambf.objectcontext import stamp_now
 from botyard.interfaces.ambf.rangesensors import HIT_TOLERANCE
-from botyard.interfaces.ambf.surroundings import stamp_now
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types
 
@@ -123,7 +121,7 @@ def test_sensors_and_vehicles(generation: str) -> None:
 
 
 def check_hits(sim: botyard.Simulation, sensor: Any, names: list[str]) -> None:
-    """Ray for ray, against the outline of each body."""
+    """Compare ray by ray with the outline of each body."""
     mine, ranges = sim.robots[sensor._parent].truth, np.asarray(sensor._read())
     for name, (x, y, th), length in zip(
         names, sensor._rays().tolist(), ranges.tolist(), strict=True

@@ -1,4 +1,4 @@
-"""The kit that checks sessions of other packages finds what is wrong with them."""
+"""The kit that checks sessions of other packages finds their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botyard.testing import check_protocol
 
 
 class Good:
-    """Lines come back; `p` puts a robot somewhere."""
+    """A session that echoes lines; `p` places a robot."""
 
     def __init__(self, door: Door) -> None:
         self.door = door
@@ -72,7 +72,7 @@ class Deaf(Good):
 
 
 class Cut(Good):
-    """Takes pieces for lines."""
+    """A faulty session that takes pieces for lines."""
 
     def receive_data(self, data: bytes, now: float) -> None:
         if not self.is_closed:
@@ -110,14 +110,14 @@ class Undead(Good):
 
 
 class Chatters(Good):
-    """Says something when it is over."""
+    """A faulty session that writes after its end."""
 
     def on_snapshot(self, now: float) -> None:
         self.out += b"step\n"
 
 
 class Shares(Good):
-    """All sessions count together."""
+    """A faulty session whose counter all sessions share."""
 
     last = b""
 
@@ -162,7 +162,7 @@ def test_nothing_is_found_in_a_good_one() -> None:
     ("session", "told"),
     [
         (Raises, "raised UnicodeDecodeError"),
-        (Deaf, "no example has an answer"),
+        (Deaf, "expected an example that gets an answer"),
         (Cut, "cut into 12 pieces"),
         (Hoards, "for a stream of 524288 bytes (zeros)"),
         (Talks, "bytes have an answer of"),

@@ -1,5 +1,6 @@
-"""Strangers of an HTTP server: how many, for how long, and what they may cost; with a
-clock that is a number.
+"""Unauthenticated clients of an HTTP server:
+
+number, duration and cost, with a numeric clock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from botyard.protocols.tokenbucket import Budget, TokenBucket
 
 
 class Door:
-    """A gate, and who was cut off."""
+    """An admission gate that records the clients that it cut off."""
 
     def __init__(self) -> None:
         self.gate = HttpAdmission(0.0)
@@ -57,7 +58,7 @@ def test_one_whose_message_waits_for_us_does_not_go_for_idle_ones() -> None:
             "10.0.0.1", lambda k=k: door.dropped.append(str(k)), 0.0
         ).is_held_up = True  # type: ignore[misc]
 
-    # but there is an end, and not for the one that comes
+    # Held-up connections are limited as well, and the limit closes the oldest, not the newcomer.
     assert door.dropped == ["0"]
 
 
@@ -154,7 +155,7 @@ def test_nobody_is_taken_while_many_wait_for_us() -> None:
     waiting[0].is_held_up = False
     assert door.gate.wait(100.0) == 0.0
     waiting[0].is_held_up = True
-    # those who have the token keep nobody out
+    # A held-up client that has shown the token does not block other clients.
     waiting[1].shows(True, 100.0)
     assert door.gate.wait(100.0) == 0.0
 
@@ -250,8 +251,8 @@ def test_an_error_of_booked_work_comes_out_and_is_booked() -> None:
     spent: list[float] = []
 
     async def fails() -> None:
-        raise ValueError("x")
+        raise ValueError("raised in the block")
 
-    with pytest.raises(ValueError, match="x"):
+    with pytest.raises(ValueError, match="raised in the block"):
         asyncio.run(booked(fails(), spent.append, lambda: next(ticks)))  # type: ignore[arg-type]
     assert spent == [1]

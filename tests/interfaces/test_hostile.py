@@ -1,5 +1,6 @@
-"""Interfaces whose authors, or clients, mean no good: each error names the interface,
-and nobody else notices.
+"""Interfaces with hostile authors or clients:
+
+each error names the interface, and no other client notices.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.interfaces.carried import carried, until
 
 
 class Echo:
-    """Says what it hears. What `wrong` names goes wrong when ``!`` has come."""
+    """A session that echoes. After ``!`` the part that `wrong` names fails."""
 
     wrong = ""
     value: Any = None
@@ -125,7 +126,10 @@ def test_a_fault_of_a_session_ends_it_alone_over_tcp(
 
     asyncio.run(main())
     assert told in caplog.text
-    assert "interface strange: a client: internal error, it is closed" in caplog.text
+    assert (
+        "interface strange: a client: internal error; its connection is closed"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize(("wrong", "value", "told"), FAULTS)
@@ -139,14 +143,18 @@ def test_a_fault_of_a_session_ends_it_alone_over_websockets(
             url = f"ws://127.0.0.1:{pump.address[1]}/"
             async with websocket(url) as one, websocket(url) as other:
                 await one.send("!")
-                async for _ in one:  # until it is closed
+                # Read until the server has closed the connection.
+                async for _ in one:
                     pass
                 await other.send("hello")
                 assert await other.recv() == "hello"
 
     asyncio.run(main())
     assert told in caplog.text
-    assert "interface strange: a client: internal error, it is closed" in caplog.text
+    assert (
+        "interface strange: a client: internal error; its connection is closed"
+        in caplog.text
+    )
 
 
 def test_a_session_whose_end_goes_wrong_is_over_all_the_same(
@@ -163,7 +171,9 @@ def test_a_session_whose_end_goes_wrong_is_over_all_the_same(
             await until(lambda: not pump.clients)
 
     asyncio.run(main())
-    assert "interface strange: the end of a client: internal error" in caplog.text
+    assert (
+        "interface strange: handling the end of a client: internal error" in caplog.text
+    )
 
 
 def test_faults_that_clients_cause_again_and_again_do_not_fill_the_log(
@@ -180,7 +190,7 @@ def test_faults_that_clients_cause_again_and_again_do_not_fill_the_log(
 
     asyncio.run(main())
     assert 1 <= caplog.text.count("Traceback") < 10
-    assert caplog.text.count("internal error, it is closed") < 10
+    assert caplog.text.count("internal error; its connection is closed") < 10
 
 
 def test_a_session_that_cannot_be_made_costs_its_client(
@@ -247,7 +257,7 @@ def test_one_is_started_once_and_stopped_any_number_of_times(carrier: Carrier) -
             port = pump.address[1]
             with pytest.raises(
                 NotNowError,
-                match=f"interface strange: it is started already, on port {port}",
+                match=f"interface strange: it is already open on port {port}",
             ):
                 await pump.start("127.0.0.1", 0)
 
@@ -331,7 +341,7 @@ def test_a_client_that_is_accepted_in_the_moment_of_the_end_has_no_session() -> 
 
 
 def test_what_a_session_has_to_say_later_is_sent_when_it_wakes_its_client() -> None:
-    """Time stands still, nothing comes: such as when the result of a future is there."""
+    """Time stands still and no input comes, for example when a future has its result."""
 
     sessions: list[Echo] = []
 
@@ -363,7 +373,7 @@ def test_what_a_session_has_to_say_later_is_sent_when_it_wakes_its_client() -> N
 
 
 class Chatter(Echo):
-    """Never has nothing to say."""
+    """A session that always has output."""
 
     def data_to_send(self) -> Any:
         return b"x" * 100
@@ -395,7 +405,7 @@ def test_a_websocket_that_never_ends_talking_leaves_time_for_others(
                     tick = parts.hub.sim.tick
                     await until(lambda: parts.hub.sim.tick > tick + 5)
 
-                # or it would read on until the end comes
+                # Without an abort, closing would read on until the end.
                 one.transport.abort()
 
     asyncio.run(main())
@@ -419,7 +429,7 @@ def test_a_message_beyond_measure_is_not_sent_to_a_websocket(
 
     asyncio.run(main())
     assert (
-        "strange: client 127.0.0.1 disconnected: its message has 1048577 bytes"
+        "strange: client 127.0.0.1 disconnected: expected messages of at most"
         in caplog.text
     )
 

@@ -1,5 +1,6 @@
-"""Interfaces of other packages: found, started with their options, served over real
-sockets.
+"""Interfaces of other packages:
+
+found, started with their options, served over real sockets.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def textproto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modul
 
 
 class Client:
-    """A client in the simulator's own thread."""
+    """A client in the simulator's thread."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -76,7 +77,7 @@ class Client:
 async def served(
     interface: Interface, read_only: bool = False
 ) -> AsyncIterator[tuple[Parts, TcpPump, Callable[[], Any]]]:
-    """`carried` over TCP, with what connects a client."""
+    """`carried` over TCP, with a function that connects a client."""
     clients: list[Client] = []
     async with carried(interface, read_only) as (parts, pump):
         assert isinstance(pump, TcpPump)
@@ -120,7 +121,10 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
         ("textproto:timeout=soon", "expected a number from 0 to 3600, found 'soon'"),
         ("textproto:timeout=nan", "expected a number"),
         ("textproto:port=1,port=2", 'option "port" is given twice'),
-        ("vda5050", "interface vda5050: botyard traffic vda5050 runs it"),
+        (
+            "vda5050",
+            "interface vda5050: expected an interface that runs inside of the simulator",
+        ),
         (
             "ros2:domain=233",
             "interface ros2: domain: expected a whole number from 0 to 232, found '233'",
@@ -158,7 +162,7 @@ def test_a_description_that_makes_no_sense_is_refused() -> None:
     for wrong, told in (
         ({"name": "Text"}, "small letters"),
         ({"options": (Option("port", int, 1, ""),)}, "same name"),
-        ({"session": None}, "carries sessions"),
+        ({"session": None}, "expected a session"),
     ):
         with pytest.raises(WorldError, match=told):
             Interface(
@@ -321,7 +325,7 @@ def test_read_only_is_kept(textproto: ModuleType) -> None:
 
 
 class Echo:
-    """Says what it hears, many times."""
+    """A session that echoes its input many times."""
 
     def __init__(self, door: Door, times: int = 1) -> None:
         self.times = times
@@ -413,7 +417,7 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
 
 
 async def stop_reading(client: Client, held: Any) -> int:
-    """Send and read nothing until nothing more is read from the client; how much it was
+    """Send without reading until the server reads no more; return the number of bytes
     answered.
     """
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -461,7 +465,7 @@ def test_one_that_does_not_read_for_long_is_cut_off(
             await until(lambda: not pump.clients)
 
     asyncio.run(main())
-    assert "disconnected: it has not read for 0 s" in caplog.text
+    assert "disconnected: the client has not read for 0 s" in caplog.text
 
 
 def test_answers_beyond_measure_are_not_kept(caplog: pytest.LogCaptureFixture) -> None:
@@ -479,7 +483,7 @@ def test_a_flood_waits_for_itself() -> None:
     async def main() -> None:
         async with served(echo(times=0)) as (parts, pump, connect):
             one, other = await connect(), await connect()
-            # The flood starts when the share of all is used up.
+            # The flood starts when the time share of all clients is used up.
             parts.hub.turns.spend(1.0)
             one.writer.write(b"x" * 2_000_000)
             await until(lambda: pump.clients[0].is_reading_paused)  # type: ignore[union-attr]
@@ -506,7 +510,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 class Pong:
-    """Answers datagrams: `add` adds a robot, `!` is a fault, all else comes back."""
+    """A datagram session: `add` adds a robot, `!` is a fault, other input is echoed."""
 
     def __init__(self, door: Door) -> None:
         self.door = door

@@ -1,5 +1,6 @@
-"""Rosbridge at the graph of a simulator, without sockets: topics, inputs, services,
-rosapi, clients among themselves, read-only.
+"""Rosbridge at the graph of a simulator, without sockets:
+
+topics, inputs, services, rosapi, clients among themselves, read-only.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.rosbridge import Rosbridge
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import types
+from botyard.protocols.rosbridge.limits import MAX_KEPT
 from botyard.protocols.rosbridge.outbox import MAX_REQUEST_SIZE
-from botyard.protocols.rosbridge.session import MAX_KEPT, RosbridgeSession
+from botyard.protocols.rosbridge.session import RosbridgeSession
 
 cbor2 = pytest.importorskip("cbor2")
 
@@ -46,7 +48,7 @@ class Client:
         return found
 
     def call(self, service: str, args: Any = None) -> Any:
-        """Values of a response; of a failure, its text."""
+        """Return the values of a response, or the text of a failure."""
         self.op("call_service", service=service, args=args, id="call")
         (told,) = [m for m in self.out() if m["op"] == "service_response"]
         assert told["result"] is not isinstance(told["values"], str)
@@ -59,7 +61,7 @@ class Client:
 
 
 class World:
-    """Ann in an empty plane, and rosbridge."""
+    """Ann in an empty plane, with rosbridge."""
 
     def __init__(self, read_only: bool = False) -> None:
         self.sim = botyard.Simulation(seed=1)
@@ -86,8 +88,9 @@ def world() -> World:
 
 
 def test_topics_and_inputs(world: World) -> None:
-    """A robot is driven, and its odometry says where it is; ROS 1's and ROS 2's names
-    of types and names without a slash are good.
+    """A robot is driven, and its odometry shows its pose.
+
+    ROS 1 and ROS 2 names of types, and names without a slash, are accepted.
     """
     one = world.client()
     one.op("subscribe", topic="/ann/odom", type="nav_msgs/Odometry")
@@ -119,8 +122,9 @@ def test_topics_and_inputs(world: World) -> None:
 
 
 def test_an_input_of_two_types(world: World) -> None:
-    """cmd_vel takes Twist and TwistStamped: what a client has advertised is what it
-    publishes.
+    """cmd_vel takes Twist and TwistStamped:
+
+    a client publishes the type that it has advertised.
     """
     one = world.client()
     one.op("advertise", topic="/ann/cmd_vel", type="geometry_msgs/TwistStamped")
@@ -137,7 +141,7 @@ def test_an_input_of_two_types(world: World) -> None:
 
 
 def test_what_is_the_same_in_all_encodings(world: World) -> None:
-    """CBOR-RAW is the CDR that ROS 2 gets."""
+    """CBOR-RAW is the CDR of ROS 2."""
     clients = {c: world.client() for c in ("none", "cbor", "cbor-raw", "png")}
     for compression, one in clients.items():
         one.op("subscribe", topic="/ann/odom", compression=compression)
@@ -174,7 +178,9 @@ def test_sensors_without_subscribers_rest(world: World) -> None:
 
 
 def test_latched_topics(world: World) -> None:
-    """Whoever comes later gets the last message at once; a change goes to all, once."""
+    """A late subscriber gets the last message at once; a change goes to all subscribers
+    once.
+    """
     one = world.client()
     one.op("subscribe", topic="/ann/motors_state")
     assert one.get("/ann/motors_state") == [{"data": True}]
@@ -193,8 +199,9 @@ def test_latched_topics(world: World) -> None:
 
 
 def test_a_robot_that_comes_back(world: World) -> None:
-    """Subscriptions outlive robots; a topic may be subscribed to before its robot is
-    there if its type is said.
+    """Subscriptions outlive robots.
+
+    A topic may be subscribed to before its robot exists, if its type is given.
     """
     one = world.client()
     one.op("subscribe", topic="/bob/odom")
@@ -214,7 +221,7 @@ def test_a_robot_that_comes_back(world: World) -> None:
 
 
 def test_services(world: World) -> None:
-    """Of ROS 1's world, of simulation_interfaces, wrong ones."""
+    """Services of ROS 1's world, of simulation_interfaces, and invalid ones."""
     one = world.client()
     assert one.call("/botyard/set_pose", {"name": "ann", "pose": {"x": 4.0, "y": 5.0}})[
         "success"
@@ -228,7 +235,9 @@ def test_services(world: World) -> None:
     state = one.call("/botyard/get_entity_state", ["ann"])["state"]
     assert state["pose"]["position"]["x"] == 4.0
     assert one.call("/botyard/no_such") == 'rosbridge: no service "/botyard/no_such"'
-    assert "too long" in one.call("/botyard/set_pose", {"name": "x" * 300_000})
+    assert "expected a request of at most" in one.call(
+        "/botyard/set_pose", {"name": "x" * 300_000}
+    )
     assert one.log == []
 
 
@@ -326,9 +335,7 @@ def test_parameters(world: World) -> None:
 
 
 def test_services_of_clients_are_no_parameter_services(world: World) -> None:
-    """They need not answer: neither are parameters listed by them, nor are they asked
-    for values.
-    """
+    """They need not answer: their parameters are neither listed nor requested."""
     one, other = world.client(), world.client()
     other.op(
         "advertise_service",
@@ -346,7 +353,7 @@ def test_services_of_clients_are_no_parameter_services(world: World) -> None:
 
 
 def test_clients_talk_to_each_other(world: World) -> None:
-    """A topic that the simulator knows nothing of, and what others publish for a robot."""
+    """A topic unknown to the simulator, and messages of other clients for a robot."""
     one, other = world.client(), world.client()
     one.op("publish", topic="/talk", msg={"data": "x"})
     assert "is not advertised" in one.log.pop()
@@ -374,8 +381,9 @@ def test_clients_talk_to_each_other(world: World) -> None:
 
 
 def test_services_of_clients(world: World) -> None:
-    """Calls and answers pass through; a provider that goes leaves nobody waiting; names
-    of the simulator are taken.
+    """Calls and answers are forwarded.
+
+    A provider that leaves fails its calls. Names of the simulator are taken.
     """
     provider, one = world.client(), world.client()
     provider.op(
@@ -418,8 +426,9 @@ def test_services_of_clients(world: World) -> None:
 def test_calls_that_are_never_answered(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that time out, and those of clients that have gone, do not count any more;
-    an answer that comes late is for nobody.
+    """Calls that time out, and calls of clients that have left, no longer count.
+
+    A late answer is dropped.
     """
     monkeypatch.setattr(rosbridge, "MAX_REQUESTS", 2)
     provider = world.client()
@@ -445,7 +454,8 @@ def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
     one, other = world.client(), world.client()
     for n in range(3):
         one.op("advertise", topic=f"/t{n}", type="std_msgs/String")
-        one.op("advertise", topic=f"/t{min(n, 1)}", type="std_msgs/String")  # once more
+        # Advertise the first two topics once more, which must not count.
+        one.op("advertise", topic=f"/t{min(n, 1)}", type="std_msgs/String")
         one.op("advertise_service", service=f"/s{n}", type="std_srvs/Trigger")
         one.op("advertise_action", action=f"/a{n}", type="x/Fly")
         other.op("call_service", service="/s0", id=n)
@@ -460,7 +470,7 @@ def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_read_only() -> None:
-    """Robots may be driven, the world stays as it is."""
+    """Robots may be driven, the world cannot be changed."""
     world = World(read_only=True)
     one = world.client()
     assert "no service" in one.call("/botyard/set_pose", {"name": "ann"})
@@ -472,7 +482,7 @@ def test_read_only() -> None:
 
 
 def test_the_transport_goes(world: World) -> None:
-    """What clients have among themselves stays; topics of the graph are no more."""
+    """Topics among clients remain, topics of the graph end."""
     one = world.client()
     one.op("subscribe", topic="/ann/odom")
     world.graph.remove(world.bridge)
@@ -484,8 +494,10 @@ def test_the_transport_goes(world: World) -> None:
 
 
 def test_goals(world: World) -> None:
-    """Those who have no goal under way, another type, or a goal that does not fit, are
-    told; rosapi lists actions.
+    """A client without an active goal, with another type, or with an invalid goal gets
+    an error.
+
+    rosapi lists actions.
     """
     one = world.client()
     assert one.call("/rosapi/action_servers") == {
@@ -523,8 +535,9 @@ def test_goals(world: World) -> None:
 
 
 def test_actions_of_clients(world: World) -> None:
-    """Goals, feedback, cancelling and results pass through; who is told what when one
-    of them goes; names of the simulator are taken.
+    """Goals, feedback, cancelling and results are forwarded.
+
+    The other side is notified when a client leaves. Names of the simulator are taken.
     """
     server, one = world.client(), world.client()
     server.op("advertise_action", action="fib", type="example_interfaces/Fibonacci")
@@ -538,7 +551,7 @@ def test_actions_of_clients(world: World) -> None:
     ]
 
     def send(ident: str, **fields: Any) -> str:
-        """The id by which the server knows the goal."""
+        """Return the id by which the server knows the goal."""
         one.op("send_action_goal", action="/fib", id=ident, args={"order": 5}, **fields)
         (asked,) = server.out()
         assert (asked["op"], asked["action"], asked["args"]) == (
@@ -603,8 +616,9 @@ def test_actions_of_clients(world: World) -> None:
 
 
 def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
-    """Its result says that nothing has failed; the action's name is good with the slash
-    and without.
+    """Its result reports no failure.
+
+    The action's name is valid with and without the slash.
     """
 
     async def run() -> list[Any]:
@@ -627,8 +641,8 @@ def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
 
 
 def test_names_and_transforms_of_stage_ros() -> None:
-    """Robots are counted, lasers of a robot too, and base_footprint is between odom and
-    base_link.
+    """Robots are numbered, as are lasers of a robot; base_footprint lies between odom
+    and base_link.
     """
     parts = compose(botyard.Simulation(seed=1))
     sim = parts.hub.sim
@@ -699,15 +713,16 @@ def test_names_and_transforms_of_stage_ros() -> None:
 
 
 def lists_alive() -> int:
-    """How many lists there are."""
+    """Return the number of live lists."""
     gc.collect()
     return sum(type(thing) is list for thing in gc.get_objects())
 
 
 @pytest.mark.parametrize("kind", ["service", "action"])
 def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> None:
-    """A provider reads the requests and never answers: nothing of them is left but who
-    waits.
+    """A provider reads requests and never answers:
+
+    only the names of the callers are kept.
     """
     provider, caller = world.client(), world.client()
     provider.op(f"advertise_{kind}", **{kind: "/mine"}, type="std_srvs/srv/SetBool")
@@ -734,8 +749,9 @@ def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", ["service", "action"])
 def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
-    """More calls come than it has read: those of one address fail, and others' and its
-    own answers go on.
+    """More calls come than it has read:
+
+    calls of one address fail, other callers' calls and answers go on.
     """
     provider, flood = world.client(), [world.client() for _ in range(3)]
     for one in flood:
@@ -791,9 +807,7 @@ def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
 
 
 def test_a_goal_is_cancelled_once(world: World) -> None:
-    """Whoever cancels again and again tells its server nothing new, which it would have
-    to read.
-    """
+    """Repeated cancelling sends the server nothing more to read."""
     provider, caller = world.client(), world.client()
     provider.op("advertise_action", action="/mine", type="std_srvs/srv/SetBool")
     caller.op(
@@ -813,7 +827,7 @@ def test_a_goal_is_cancelled_once(world: World) -> None:
 
 
 def test_large_answers_of_others_do_not_cut_a_caller_off(world: World) -> None:
-    """They fail when too many of them lie unread."""
+    """Answers fail when too many of them are unread."""
     provider, caller = world.client(), world.client()
     provider.op("advertise_service", service="/mine", type="std_srvs/srv/SetBool")
     for number in range(60):
@@ -833,8 +847,8 @@ def test_large_answers_of_others_do_not_cut_a_caller_off(world: World) -> None:
 
 
 def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
-    """Subscriptions, fragments, offers and goals share one account, which is empty when
-    the client has gone.
+    """Subscriptions, fragments, offers and goals share one account, which is empty
+    after the client has left.
     """
     one = world.client()
     account = one.session._account
@@ -878,7 +892,7 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
 
 
 def filled(bridge: Rosbridge, kind: str, number: float, text: str) -> dict[str, Any]:
-    """A message whose floating-point numbers are all the same, and whose texts are."""
+    """Return a message whose numbers are all equal, as are its texts."""
     return {
         field: _filled(bridge, what, number, text)
         for field, what in bridge.values.fields(kind)
@@ -919,8 +933,8 @@ ASIDE = (
 def test_huge_numbers_are_errors_of_their_request(
     world: World, number: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """To all services and inputs: an answer, and no exception that would end the
-    caller's session.
+    """Each service and input gives an answer, and no exception ends the caller's
+    session.
     """
     one = world.client()
 
@@ -958,7 +972,7 @@ def test_huge_numbers_are_errors_of_their_request(
 
 
 def test_a_place_outside_of_the_world_is_refused(world: World) -> None:
-    """The engine's rule, whoever asks."""
+    """The engine's rule holds for every caller."""
     one = world.client()
     pose = {"x": 1e308, "y": 0.0, "theta": 0.0}
     for service, args in (

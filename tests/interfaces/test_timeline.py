@@ -1,5 +1,6 @@
-"""The page's time line of a running simulation, without a browser: what pages are
-shown, what they may do, and what is an event.
+"""The page's time line of a running simulation, without a browser:
+
+moments, permissions and events.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]]
 
 
 class Page:
-    """A page at a desk."""
+    """A page that sends requests."""
 
     def __init__(self, desk: PageRequests, token: str = "full") -> None:
         self.desk = desk
@@ -43,7 +44,10 @@ class Page:
         self.told()
 
     def ask(self, request: Any) -> Any:
-        """What is answered. RuntimeError: the reason why it is refused."""
+        """Return the answer.
+
+        RuntimeError: the reason of a refusal.
+        """
         answers: list[tuple[Any, str | None]] = []
         self.desk.perform(
             self.viewer, request, lambda result, error: answers.append((result, error))
@@ -54,7 +58,7 @@ class Page:
         return result
 
     def told(self) -> list[dict[str, Any]]:
-        """The messages since the last call."""
+        """Return the messages since the last call."""
         return [json.loads(text) for text in self.viewer.texts_to_send()]
 
 
@@ -142,8 +146,9 @@ def test_each_page_is_shown_its_own_moment() -> None:
 
 
 def test_it_goes_on_from_what_was_shown_or_not_at_all() -> None:
-    """Another page may have gone on before: then this moment is of a run that did not
-    happen.
+    """Another page may have branched before:
+
+    then the moment belongs to an abandoned run.
     """
 
     def test(parts: Parts, desk: PageRequests) -> None:
@@ -187,7 +192,7 @@ def test_so_many_pages_look_back(monkeypatch: pytest.MonkeyPatch) -> None:
         steps(parts, 10)
         looker.ask(msg.Look(time=0.0))
         one.ask(msg.Look(time=0.0))
-        with pytest.raises(RuntimeError, match="1 pages already look back"):
+        with pytest.raises(RuntimeError, match="1 pages already show earlier moments"):
             two.ask(msg.Look(time=0.0))
         desk.left(one.viewer)
         two.ask(msg.Look(time=0.0))
@@ -257,7 +262,7 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_subscriptions_are_counted_as_the_original_does() -> None:
-    """One for each robot that is driven, and one for each device that is read."""
+    """One for each driven robot, and one for each device with a reader."""
 
     def test(parts: Parts, desk: PageRequests) -> None:
         ann, bob = parts.hub.sim.robots["ann"], parts.hub.sim.robots["bob"]

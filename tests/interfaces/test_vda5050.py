@@ -1,5 +1,6 @@
-"""AGVs of VDA 5050 without a broker: messages in, messages out, and a clock of the
-test's own.
+"""AGVs of VDA 5050 without a broker:
+
+messages in, messages out, and a clock of the test.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from botyard.traffic.task import Vehicle
 def crossing(
     name: str, x: bool, released: int, update: int = 0, begin: int = 0, nodes: int = 4
 ) -> Order:
-    """Nodes on a line through the origin, 4 m apart; the crossing lies between the
-    second and the third.
+    """Nodes on a line through the origin, 4 m apart; the crossing is between the second
+    and the third.
     """
     row = [
         Node(
@@ -62,7 +63,7 @@ def crossing(
 
 
 class RobotServers:
-    """A fleet of one or two, its last states, the nodes that the first one has passed,
+    """A fleet of one or two AGVs with their last states, the nodes passed by the first,
     and the time.
     """
 
@@ -204,7 +205,7 @@ def order_of(
     first: int = 0,
     name: str = "o",
 ) -> Order:
-    """An order over places; `first`: number of its first node."""
+    """Return an order over places; `first` is the number of its first node."""
     count = range(len(places))
     nodes = tuple(
         Node(f"n{first + k}", 2 * (first + k), k < released, *places[k]) for k in count
@@ -226,7 +227,10 @@ def order_of(
 def test_an_update_may_change_the_horizon(
     wait: float, places: list[tuple[float, float]]
 ) -> None:
-    """VDA 5050 2.0, §6.6.2: the AGV drives to the new nodes, whenever the update comes."""
+    """VDA 5050 2.0, §6.6.2:
+
+    the AGV drives to the new nodes, whenever the update comes.
+    """
     robot_servers = RobotServers(1)
     robot_servers.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
     robot_servers.fleet.begin(robot_servers.now)
@@ -294,8 +298,9 @@ def test_an_agv_does_not_leave_its_first_node_before_the_second_is_released() ->
 
 
 def test_a_changed_horizon_has_its_own_conflicts() -> None:
-    """The second AGV is in the new path: a collision, as the master control sends one
-    into the other.
+    """The second AGV is in the new path:
+
+    they collide, because the master control sends one into the other.
     """
     for end, ending in (
         ((2.0, 6.0), Ending.COLLISION),
@@ -464,7 +469,7 @@ PLACES = st.sampled_from(
 
 
 def draw_order(data: st.DataObject, robot_servers: RobotServers, i: int) -> bytes:
-    """An order message, most of which continue the AGV's order; some are wrong."""
+    """Draw an order message: most continue the AGV's order, some are invalid."""
     draw = data.draw
     own = robot_servers.fleet._agvs[i].order
     update = draw(st.integers(-1, 2)) + (own.update if own is not None else 0)
@@ -550,7 +555,7 @@ def test_no_order_raises_and_each_that_is_refused_is_an_error(
 
 
 def check_driven(robot_servers: RobotServers) -> None:
-    """No AGV is beyond its base, and what its state says is left is what lies ahead of
+    """Check that no AGV is beyond its base, and that its state lists the nodes ahead of
     it.
     """
     for i, agv in enumerate(robot_servers.fleet._agvs):
@@ -577,8 +582,9 @@ def check_driven(robot_servers: RobotServers) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_updates_at_any_time_are_driven_to_the_end(data: st.DataObject) -> None:
-    """Each update keeps the base, and changes the horizon; the AGV moves without jumps,
-    and comes to the last node.
+    """Each update keeps the base and changes the horizon.
+
+    The AGV moves without jumps and reaches the last node.
     """
     draw, robot_servers = data.draw, RobotServers(1)
     turn = st.floats(-math.pi, math.pi)
@@ -687,7 +693,7 @@ def test_states_keep_to_their_rate_however_often_they_change() -> None:
 def test_an_order_that_grows_by_updates_keeps_a_state_within_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Names count as they are written: a character may take 12 bytes."""
+    """Names count in their encoded form: a character may take 12 bytes."""
     monkeypatch.setattr(fleet, "MAX_STATE", 10_000)
     robot_servers = RobotServers(1)
     first = crossing("a", True, 4)
@@ -762,7 +768,7 @@ def act(robot_servers: RobotServers, i: int, *actions: tuple[str, str]) -> None:
 
 
 def status(robot_servers: RobotServers, i: int = 0) -> dict[str, str]:
-    """The status of each action in the last state."""
+    """Return the status of each action in the last state."""
     rows = robot_servers.last[i]["actionStates"]
     return {row["actionId"]: row["actionStatus"] for row in rows}
 
@@ -916,8 +922,8 @@ def test_an_order_after_a_canceled_one_starts_where_the_agv_stands() -> None:
 
 
 def test_other_agvs_go_on_beside_a_canceled_one() -> None:
-    """Also when the AGV stands at the end of its path, which has short edges, and the
-    path of another one changes.
+    """Also if the AGV stops at the end of its path with short edges, and the path of
+    another one changes.
     """
     robot_servers = RobotServers()
     robot_servers.order(0, order_of((0.0, 0.0), (3.0, 0.0), (3.7, 0.0), released=3))
@@ -1027,7 +1033,7 @@ def test_orders_and_cancels_at_any_time_are_driven_without_jumps(
 def check_stops(
     robot_servers: RobotServers, places: list[tuple[float, float]], released: int
 ) -> None:
-    """The AGV has not left its base."""
+    """Check that the AGV has not left its base."""
     state = robot_servers.last[0]
     assert int(state["lastNodeId"][1:]) < released
     assert robot_servers.fleet._agvs[0].barrier._next == 0.0

@@ -23,8 +23,8 @@ from tests.waiting import PATIENCE
 
 
 class Words:
-    """Each word of a message comes back as a message; `drive` drives ann, `!` is a
-    fault, `bye` ends it, `wait` sets a timer.
+    """A session that echoes each word; `drive` drives ann, `!` is a fault, `bye` ends
+    it, `wait` sets a timer.
     """
 
     def __init__(self, door: Door) -> None:
@@ -67,7 +67,7 @@ class Words:
 
 
 class Answers:
-    """Says what was asked."""
+    """A handler that answers with the request."""
 
     def __init__(self, door: Door) -> None:
         self.door = door
@@ -137,7 +137,7 @@ def test_steps_are_told() -> None:
 
 
 def test_a_client_costs_one_task() -> None:
-    """The one that reads; output is written by callbacks."""
+    """The reading task must not write: callbacks write the output."""
 
     def ours() -> list[str]:
         return [
@@ -162,7 +162,7 @@ def test_a_client_costs_one_task() -> None:
 def test_a_client_that_never_reads_is_gone_with_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing waits until it takes the last words."""
+    """No task waits until it reads the last words."""
     monkeypatch.setattr(webpump, "MAX_STUCK", 0.0)
     monkeypatch.setattr(http_admission, "CLOSE_TIMEOUT_S", 0.1)
 
@@ -189,7 +189,7 @@ def test_a_client_that_never_reads_is_gone_with_its_connection(
             writer.transport.abort()
 
     asyncio.run(main())
-    assert "it has not read for 0 s" in caplog.text
+    assert "the client has not read for 0 s" in caplog.text
 
 
 def test_there_is_room_for_so_many_from_one_address() -> None:

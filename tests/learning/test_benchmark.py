@@ -1,5 +1,6 @@
-"""The benchmark of navigation: what it measures, that it repeats, and what it says of
-wrong policies.
+"""The benchmark of navigation:
+
+its measures, its repeatability, and its errors for faulty policies.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ number = 3
 
 
 def line_of(part: str) -> int:
-    """Number of the line of `CODE` in which something is."""
+    """Return the number of the line of `CODE` that contains a text."""
     return next(
         number for number, line in enumerate(CODE.splitlines(), 1) if part in line
     )
@@ -107,7 +108,7 @@ def test_another_seed_gives_other_worlds() -> None:
 
 
 class Recorded(Straight):
-    """Keeps what was there in every step."""
+    """A policy that records every step."""
 
     made: ClassVar[list[Recorded]] = []
 
@@ -296,7 +297,7 @@ def test_results_of_others_are_there_when_a_policy_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A name with a comma, too, is one cell of the table."""
+    """A name with a comma is one cell of the table."""
     monkeypatch.chdir(tmp_path)
     Path("a,b.py").write_text(CODE)
     args = [
@@ -362,7 +363,7 @@ def pq_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_policy_changes_neither_worlds_nor_goals_nor_what_has_ended() -> None:
-    """What it gives for worlds that have ended does not matter, not even NaN."""
+    """Its actions for ended worlds have no effect, not even NaN."""
 
     class Cheat(Straight):
         def __init__(self, setup: Setup) -> None:
@@ -376,7 +377,8 @@ def test_a_policy_changes_neither_worlds_nor_goals_nor_what_has_ended() -> None:
                 setup.truth.contact,
                 setup.truth.tick,
             ):
-                array[:] = 1  # a copy
+                # The arrays are copies, so this must not change the worlds.
+                array[:] = 1
 
             with pytest.raises(AttributeError):
                 setup.truth.pose = np.zeros((setup.worlds, 1, 3))  # type: ignore[misc]

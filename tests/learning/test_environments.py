@@ -1,5 +1,6 @@
-"""Environments of Gymnasium on many worlds: its own checkers, repeatable episodes, the
-three ways to begin the next one.
+"""Gymnasium environments of many worlds:
+
+Gymnasium's checkers, repeatable episodes, and the three autoreset modes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.waiting import PATIENCE
 
 
 def task(**options: Any) -> Navigate:
-    """A small one, with few rays."""
+    """Return a small task with few rays."""
     return Navigate(rays=16, maps=3, **options)
 
 
@@ -62,7 +63,7 @@ def test_names_of_gymnasium() -> None:
 
 
 def test_worlds_are_what_single_environments_are() -> None:
-    """World i with the seed s + i gives what an environment with that seed gives, over
+    """World i with seed s + i equals a single environment with that seed, over
     episodes.
     """
     n, seed = 3, 40
@@ -93,8 +94,8 @@ def test_worlds_are_what_single_environments_are() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("copy", [True, False])
 def test_modes_of_beginning_again(copy: bool, threads: int) -> None:
-    """All three see the same episodes; what differs is in which step the next one
-    begins.
+    """All three modes have the same episodes; they differ in the step at which the next
+    one starts.
     """
     kinds = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
     for mode in kinds:
@@ -111,7 +112,8 @@ def test_modes_of_beginning_again(copy: bool, threads: int) -> None:
             seen, rewards, terminated, truncated, infos = envs.step(actions)
             if (
                 mode is AutoresetMode.NEXT_STEP
-            ):  # worlds that have ended wait for a step
+                # Worlds whose episode has ended wait for a step, in which they are reset.
+            ):
                 kept = plain.worlds.state.copy()
                 goals = plain.task.goals.copy()  # type: ignore[attr-defined]
                 wanted, expected, one, two, _ = plain.step(actions)
@@ -142,7 +144,9 @@ def test_modes_of_beginning_again(copy: bool, threads: int) -> None:
 
 
 def test_what_navigate_rewards() -> None:
-    """Straight to a goal ahead: progress, then the goal; into a wall: less."""
+    """Driving straight to a goal ahead gives progress and the goal; driving into a wall
+    gives less.
+    """
     from botyard.model.mapbuilder import MapBuilder
 
     walls = MapBuilder("hall").rectangle(0.0, 0.0, 8.0, 4.0).scene()
@@ -198,7 +202,7 @@ class Graded(Navigate):
 
 
 def test_attributes_and_methods_as_in_gymnasium() -> None:
-    """The results are those of `SyncVectorEnv`, one for each world."""
+    """Results equal `SyncVectorEnv`'s, one for each world."""
     envs = VectorEnvironment(
         Graded(rays=16, maps=3, max_steps=20), 3, render_mode="rgb_array"
     )
@@ -340,7 +344,9 @@ def test_worlds_without_a_seed_in_the_list_begin_their_next_episode() -> None:
 
 
 def test_infos_are_the_callers() -> None:
-    """What a step told stays as it was, also where a task gives an array that it keeps."""
+    """Results of a step do not change later, even if a task returns an array that it
+    keeps.
+    """
     envs = VectorEnvironment(Keeping(rays=16, maps=3), 2)
     envs.reset(seed=1)
     infos = [envs.step(np.zeros((2, 2)))[4]["count"] for _ in range(2)]
@@ -348,7 +354,7 @@ def test_infos_are_the_callers() -> None:
 
 
 class Keeping(Navigate):
-    """It counts steps in an array of its own."""
+    """A task that counts steps in its own array."""
 
     def begin(self, w: Any) -> None:
         super().begin(w)
@@ -363,8 +369,8 @@ class Keeping(Navigate):
 
 
 def test_a_task_serves_one_environment() -> None:
-    """Two that wrote into the same goals would get wrong rewards, or rows that do not
-    fit: the first one says so.
+    """Two environments that write into the same goals would get wrong rewards or
+    shapes: the first one raises.
     """
     shared = task()
     first, second = VectorEnvironment(shared, 6), VectorEnvironment(shared, 2)
@@ -443,7 +449,10 @@ def test_options_of_navigate_are_checked(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("method", ["observe", "reward", "done"])
 def test_tasks_that_return_instead_of_writing_are_told(method: str) -> None:
-    """The commonest mistake: nothing would be observed, rewarded, or ever end."""
+    """The most frequent mistake:
+
+    without the error no value would be observed or rewarded, and no episode would end.
+    """
 
     class Returning(Navigate):
         pass
@@ -481,7 +490,7 @@ def test_actions_that_return_commands_instead_of_writing_them_are_told() -> None
 
 
 def test_what_is_known_of_ends_is_of_worlds_that_have_ended() -> None:
-    """In the form of Gymnasium: as its own vector environment tells it."""
+    """The infos have the form of Gymnasium's vector environment."""
     n = 4
     many = vector(n, autoreset_mode="SameStep")
     singles = gymnasium.vector.SyncVectorEnv(
@@ -514,8 +523,8 @@ def test_what_is_known_of_ends_is_of_worlds_that_have_ended() -> None:
 
 @pytest.mark.parametrize("copy", [True, False])
 def test_the_end_is_told_as_it_was_and_stays(copy: bool) -> None:
-    """Of a task that gives an array that it keeps, and that `on_reset` and later steps
-    write into.
+    """For a task that returns an array that it keeps, and that `on_reset` and later
+    steps overwrite.
     """
 
     class Restarting(Keeping):
@@ -536,7 +545,7 @@ def test_the_end_is_told_as_it_was_and_stays(copy: bool) -> None:
 def test_a_time_limit_of_gymnasium_is_one_of_many_worlds_too(
     mode: AutoresetMode,
 ) -> None:
-    """For ids with a limit, and where one is asked for: as around a single environment."""
+    """For ids with a limit and for an explicit limit, as with a single environment."""
     name = "tests/Limited-v0"
     gymnasium.register(
         name,
@@ -648,7 +657,7 @@ def test_a_robot_of_a_task_may_be_a_word_and_copy_is_a_flag() -> None:
 
 
 def test_what_has_to_be_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Gymnasium, and without stable-baselines3, before worlds are made."""
+    """Missing Gymnasium or stable-baselines3 is reported before worlds are created."""
     import botyard.learning as learning
     from botyard.learning.stablebaselines import _class
 

@@ -1,5 +1,7 @@
-"""A wrong command, parameter or state of one world ends the episode of that world
-alone: `step` of many never raises for it.
+"""A faulty command, parameter or state of one world ends only the episode of that
+world.
+
+`step` of many worlds never raises for it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from botyard.worlds.worlds import Worlds
 
 
 class Broken(Navigate):
-    """One whose commands are NaN in worlds that a test names."""
+    """A task whose commands are NaN in given worlds."""
 
     broken: tuple[int, ...] = ()
 
@@ -101,7 +103,7 @@ def test_a_parameter_that_stays_wrong_truncates_its_world_again_and_again() -> N
 
 @pytest.mark.parametrize("kind", [Coverage, PushBox])
 def test_a_pose_that_is_wrong_does_not_reach_the_task(kind: type[Any]) -> None:
-    """Of NaN there is no cell to cover, for example."""
+    """For example, NaN has no cell to cover."""
     envs = VectorEnvironment(kind(), 3, autoreset_mode="NextStep")
     envs.reset(seed=1)
     actions = np.zeros(envs.action_space.shape, np.float32)
@@ -149,7 +151,7 @@ def test_worlds_name_all_that_are_wrong() -> None:
     worlds = Worlds(botyard.Scene(), "p3dx", 6)
     worlds.param("accel")[[1, 4]] = math.nan
     with pytest.raises(
-        WorldFaultError, match=r"^world 1: .*; it has not moved$"
+        WorldFaultError, match=r"^world 1: .*; the world has not moved$"
     ) as caught:
         worlds.step()
 

@@ -1,5 +1,5 @@
-"""The notebooks of the examples run from top to bottom in a kernel of Jupyter, each in
-a folder of its own.
+"""The notebooks of the examples run from top to bottom in a Jupyter kernel, each in its
+own folder.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""PettingZoo's environments of tasks of several robots: its own checkers, and what
-Gymnasium's environment of the same task says.
+"""PettingZoo environments of tasks with several robots:
+
+PettingZoo's checkers, and equality with the Gymnasium environment of the task.
 """
 
 from __future__ import annotations
@@ -47,14 +48,16 @@ def test_pettingzoos_checkers(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEAMS)
 def test_robots_get_their_rows(name: str) -> None:
-    """Observations are the rows of Gymnasium's environment, the mean of the rewards is
-    its reward; an episode ends for all.
+    """Observations are rows of the Gymnasium environment, and its reward is the mean of
+    the rewards.
+
+    An episode ends for all robots at once.
     """
     team, one = ParallelEnvironment(name, max_steps=30), Environment(name, max_steps=30)
     team.reset(seed=1)
     assert team.state_space.contains(team.state())
     dice, different = np.random.default_rng(4), False
-    # the first episode of a seed, and the next one
+    # Test the first episode of a seed, and the next episode.
     for seed in (3, None):
         rows, wanted = team.reset(seed=seed)[0], one.reset(seed=seed)[0]
         while team.agents:
@@ -99,7 +102,7 @@ def test_what_is_wrong() -> None:
 
 
 class Own(TeamTask):
-    """Two robots; `begin` knows nothing of what the base class keeps."""
+    """A task with two robots whose `begin` knows no arrays of the base class."""
 
     robots = ("p3dx", "p3dx")
     poses = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]])

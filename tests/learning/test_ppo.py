@@ -1,5 +1,6 @@
-"""The example that trains: its gradients are those of its loss, and a short training in
-real worlds learns something.
+"""The training example:
+
+its gradients agree with its loss, and a short training in real worlds makes progress.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def ppo() -> ModuleType:
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    # dataclasses look their module up
+    # Dataclasses look up their module in `sys.modules`.
     sys.modules["example_ppo"] = module
     spec.loader.exec_module(module)
     return module
@@ -44,7 +45,7 @@ def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any,
 
 
 def test_environments_of_others_can_be_learned(ppo: ModuleType) -> None:
-    """Gymnasium's own batches hand over last observations as an array of arrays."""
+    """Gymnasium's vector environments return last observations as an array of arrays."""
     envs = gymnasium.make_vec(
         "Pendulum-v1",
         num_envs=2,
@@ -64,10 +65,12 @@ def test_gradients_are_the_slopes_of_the_loss(ppo: ModuleType) -> None:
     parameters = policy.parameters
     parameters[4][:] = rng.normal(
         size=parameters[4].shape
-    )  # the last layer is nearly zero at first, and hides the others
+        # The last layer starts near zero and would hide errors in the gradients of the other
+        # layers.
+    )
     observed = rng.uniform(-1, 1, (k, 21)).astype(np.float32)
     acted = rng.normal(size=(k, 2)).astype(np.float32)
-    # ratios of probabilities on both sides of the clipped range
+    # The ratios of probabilities lie on both sides of the clipped range.
     logs = policy.log_probability(policy.act(observed), acted) + rng.normal(
         0, 0.3, k
     ).astype(np.float32)
@@ -112,8 +115,8 @@ def _use(policy: Any, parameters: list[Any]) -> None:
 
 
 def test_a_short_training_learns_and_is_kept(ppo: ModuleType, tmp_path: Path) -> None:
-    """A hundred thousand steps; make train goes on to two million, and to the rate that
-    the page states.
+    """A hundred thousand steps; `make train` goes on to two million and to the success
+    rate of the page.
     """
     trainer = ppo.Trainer(environments(128), ppo.Settings(rollout=48), seed=1)
     trainer.train(100_000)
@@ -132,8 +135,9 @@ def test_a_short_training_learns_and_is_kept(ppo: ModuleType, tmp_path: Path) ->
 def test_what_an_episode_that_is_cut_off_would_have_brought_counts(
     ppo: ModuleType,
 ) -> None:
-    """Rewards of 1 for ever, cut off every four steps: the value of a state is 1 / (1 −
-    γ), not four.
+    """Constant rewards of 1, truncated every four steps:
+
+    the value of a state is 1 / (1 − γ), not four.
     """
 
     class Endless(gymnasium.vector.VectorEnv[Any, Any, Any]):

@@ -1,5 +1,5 @@
-"""RLlib trains on a task with two processes that run environments (`make
-test-learning`: it needs torch).
+"""RLlib trains on a task with two processes for environments (`make test-learning`;
+needs torch).
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def test_two_env_runners_step_batches_of_worlds(
             "botyard.learning:botyard/Navigate-v0",
             env_config={"rays": 16, "maps": 3, "max_steps": 15},
         )
-        # RLlib makes one vector environment for each process: that is one batch of
-        # worlds
+        # RLlib creates one vector environment for each process: a batch of worlds.
         config.env_runners(
             num_env_runners=2,
             num_envs_per_env_runner=8,

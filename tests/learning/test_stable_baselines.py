@@ -1,5 +1,6 @@
-"""The interface of stable-baselines3: its contract, and the package itself where it is
-installed (`make test-learning`).
+"""The interface of stable-baselines3:
+
+its contract, and the package if installed (`make test-learning`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Plain(VecEnvMethods):
 
 
 def test_the_contract() -> None:
-    """What a step gives is what Gymnasium's environment gives, told as
-    stable-baselines3 wants it.
+    """A step returns the values of the Gymnasium environment in the form of
+    stable-baselines3.
     """
     n = 3
     envs, wanted = (
@@ -97,7 +98,7 @@ def test_the_contract() -> None:
 
 
 def test_the_package_itself() -> None:
-    """PPO learns on it for some updates, behind a wrapper; a policy is evaluated."""
+    """PPO trains for some updates behind a wrapper, and a policy is evaluated."""
     pytest.importorskip(
         "stable_baselines3", reason="brings torch; make test-learning installs it"
     )

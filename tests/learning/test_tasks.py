@@ -1,5 +1,7 @@
-"""Every task: Gymnasium's checkers, and what it is about: an obvious policy reaches its
-end, doing nothing does not.
+"""Every task:
+
+Gymnasium's checkers; an obvious policy reaches its goal, and a policy that does nothing
+fails.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from botyard.learning import (
     VectorEnvironment,
 )
 from botyard.learning.catalog import TASKS
+from botyard.learning.tasks.robots import Driving
+from botyard.model.library import load_robot
 
 F8 = NDArray[Any]
 SMALL: dict[str, dict[str, Any]] = {
@@ -65,7 +69,10 @@ def wrapped(angle: F8) -> F8:
 
 
 def towards(ahead: F8, left: F8, speed: F8 | float = 1.0) -> F8:
-    """Actions that drive to a place: turn to it, and go as far as it is ahead."""
+    """Return actions that drive to a place:
+
+    turn to it, and drive as far as it lies ahead.
+    """
     bearing = np.arctan2(left, ahead)
     forward = (
         np.minimum(speed, np.hypot(ahead, left) / 0.2)
@@ -75,9 +82,7 @@ def towards(ahead: F8, left: F8, speed: F8 | float = 1.0) -> F8:
 
 
 def coverage(o: F8) -> F8:
-    """To the nearest cell that is not covered, one in the present row or ahead before
-    others.
-    """
+    """Drive to the nearest uncovered cell, first in the present row or ahead."""
     g = math.isqrt(o.shape[1] - 6)
     middles = (np.arange(g) + 0.5) * 0.5 - g / 4
     where = o[:, :2] * g / 4
@@ -92,12 +97,15 @@ def coverage(o: F8) -> F8:
 
 
 def dock(o: F8) -> F8:
-    """To a place in front of the dock, then along its axis, then turn to its heading."""
+    """Drive to a place in front of the dock, then along its axis, then turn to its
+    heading.
+    """
     ahead, left, c, s = 5.0 * o[:, -6], 5.0 * o[:, -5], o[:, -4], o[:, -3]
+    # These are the robot's coordinates in the frame of the dock.
     along, beside = (
         -(ahead * c + left * s),
         ahead * s - left * c,
-    )  # of the robot, in the frame of the dock
+    )
     is_on_axis = (along > -1.0) & (np.abs(beside) < 0.07) | (along < -1.0) & (
         np.abs(beside) < 0.03
     )
@@ -109,8 +117,10 @@ def dock(o: F8) -> F8:
 
 
 def exchange(o: F8) -> F8:
-    """All drive around the circle, in the same direction: between the chord to the goal
-    and the way along the circle is half the arc.
+    """Drive around the circle, all in one direction.
+
+    The angle between the chord to the goal and the path along the circle is half the
+    arc.
     """
     bearing = np.arctan2(o[..., 3], o[..., 4]) - np.arcsin(np.minimum(o[..., 2], 1.0))
     bearing = wrapped(bearing)
@@ -124,7 +134,7 @@ def exchange(o: F8) -> F8:
 
 
 def follow(o: F8) -> F8:
-    """Forward when the leader is too far away, backward when it is too near."""
+    """Drive forward when the leader is too far, backward when it is too near."""
     ahead, left = 5.0 * o[:, -8], 5.0 * o[:, -7]
     error = np.hypot(ahead, left) - 1.2
     bearing = np.arctan2(left, ahead)
@@ -138,17 +148,18 @@ def follow(o: F8) -> F8:
 
 
 def formation(o: F8) -> F8:
-    """To one's place, and on with it."""
+    """Drive to the own place, and move with it."""
     return towards(1.5 * o[..., 0] + 0.6 * o[..., 2], 1.5 * o[..., 1] + 0.6 * o[..., 3])
 
 
 def navigate(o: F8) -> F8:
-    """To the goal, in the direction in which a strip as wide as the robot is free far
-    enough.
+    """Drive to the goal along a direction in which a strip of the robot's width is
+    free.
     """
     rays = o.shape[1] - 5
     bearings = np.linspace(-math.pi / 2, math.pi / 2, rays)
-    apart = bearings - bearings[:, None]  # of each candidate and each ray
+    # Angle between each candidate direction and each ray.
+    apart = bearings - bearings[:, None]
     r = 8.0 * o[:, None, :rays]
     along, beside = r * np.cos(apart), np.abs(r * np.sin(apart))
     free = np.where((beside < 0.3) & (np.cos(apart) > 0.0), along - 0.3, 8.0).min(
@@ -164,17 +175,20 @@ def navigate(o: F8) -> F8:
 
 
 def push_box(o: F8) -> F8:
-    """Around the box to a place behind it, as the goal sees it; then through its
-    middle, a little to the side to which it is to go.
+    """Drive around the box to the place opposite the goal, then push through its
+    centre.
+
+    A small offset corrects the box's direction.
     """
     box, goal = 3.0 * o[..., 0:2], 3.0 * o[..., 2:4]
     away = box - goal
     away /= np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), 1e-9)
     side = np.stack([-away[..., 1], away[..., 0]], axis=-1)
+    # These are the robot's coordinates from the box, along and across its path to the goal.
     along, beside = (
         -(box * away).sum(axis=-1),
         -(box * side).sum(axis=-1),
-    )  # of the robot, from the box
+    )
     behind = (along > 0.3) & (np.abs(beside) < 0.12 + 0.0 * along)
     turn = np.where(beside >= 0.0, 1.0, -1.0)[..., None] * side
     around = np.where((along > 0.3)[..., None], 0.75 * away, 0.3 * away + 0.85 * turn)
@@ -187,7 +201,7 @@ def push_box(o: F8) -> F8:
 
 
 def social(o: F8) -> F8:
-    """As among walls: pedestrians avoid the robot."""
+    """Drive as among walls, because pedestrians avoid the robot."""
     return navigate(o[:, : 33 + 5])
 
 
@@ -211,7 +225,9 @@ def policy_of(name: str) -> Callable[[F8], F8]:
 
 
 def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, float]:
-    """Share of first episodes in n worlds that end with success, and their mean return."""
+    """Return the share of first episodes in n worlds that succeed, and their mean
+    return.
+    """
     envs = VectorEnvironment(
         name, n, autoreset_mode=AutoresetMode.DISABLED, **small(name)
     )
@@ -243,8 +259,9 @@ def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Exchange", "Formation"])
 def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
-    """The next one begins in a step of its own: robots have not gone from the last
-    places of the one to the first of the other.
+    """The next episode starts in its own step:
+
+    no robot has driven from the last places to the first ones.
     """
     envs = VectorEnvironment(name, 2, **small(name) | {"max_steps": 30} | EASY[name])
     envs.reset(seed=2)
@@ -258,8 +275,8 @@ def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
 
 
 def test_putting_off_the_end_of_a_formation_does_not_pay() -> None:
-    """Whoever is at the places, and leaves them for a step before the end, gets less
-    than who ends.
+    """A robot that leaves its place for a step before the end gets less than one that
+    ends.
     """
     options: dict[str, Any] = {"hold_steps": 20, "max_steps": 200}
     returns = {}
@@ -284,8 +301,8 @@ def test_putting_off_the_end_of_a_formation_does_not_pay() -> None:
 
 
 def test_standing_in_the_leaders_way_is_no_following() -> None:
-    """With a small distance to keep, a follower in front of the leader would be at the
-    right one while the leader waits.
+    """With a small distance to keep, a follower in front of a waiting leader would be
+    at the right distance.
     """
     one = Environment("Follow", rays=8, distance_m=0.6, max_steps=100)
     one.reset(seed=1)
@@ -316,8 +333,9 @@ def test_gymnasiums_checker(name: str) -> None:
 def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(
     name: str, mode: AutoresetMode
 ) -> None:
-    """Same observations, rewards and ends, over episodes: nothing goes from a world to
-    another, or from an episode to the next.
+    """Same observations, rewards and ends over episodes:
+
+    worlds and episodes are independent.
     """
     n, options = 3, small(name) | {"max_steps": 120} | EASY.get(name, {})
     many = VectorEnvironment(name, n, autoreset_mode=mode, threads=2, **options)
@@ -361,8 +379,9 @@ def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(
 
 
 def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> None:
-    """Plain twin of its kernels, by NumPy; goals far away, reached, and where the robot
-    stands; other rules while it runs.
+    """A plain NumPy twin of its kernels:
+
+    distant goals, reached goals, goals at the robot, rules that change during the run.
     """
     task = Navigate(rays=33, maps=3, max_steps=9)
     envs = VectorEnvironment(task, 6, autoreset_mode="Disabled")
@@ -453,7 +472,9 @@ def test_a_room_of_coverage_is_as_large_as_it_is_asked_for() -> None:
 
 
 def test_the_leader_is_lost_where_its_distance_allows() -> None:
-    """Without a distance of its own; one that is given is checked against the other."""
+    """Without an explicit distance; an explicit one is checked against the other
+    parameter.
+    """
     assert [Follow(distance_m=d, rays=4).lost_m for d in (1.2, 2.5, 3.0)] == [
         5.0,
         5.0,
@@ -470,7 +491,9 @@ def test_the_leader_is_lost_where_its_distance_allows() -> None:
     [Exchange(robots=3, diameter=3.0), Formation(robots=3, speed=0.0, radius=1.0)],
 )
 def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
-    """Who is stopped, and who stood still and was driven into; the third one does not."""
+    """The robot that is stopped and the standing robot that it hit pay; the third one
+    does not.
+    """
     env = Environment(team)
     env.reset(seed=1)
     w = env.worlds
@@ -483,9 +506,7 @@ def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
 
 
 def test_draws_are_of_their_distributions_and_of_their_worlds() -> None:
-    """Each row is a function of the seed of its episode; the next call gives other
-    numbers.
-    """
+    """Each row is a function of its episode's seed; the next call gives other numbers."""
     seeds = np.arange(20_000, dtype=np.uint64)
     rng = EpisodeDraws(seeds)
     normal, whole = rng.normal(2.0, 3.0), rng.integers(-2, 3)
@@ -516,3 +537,18 @@ def test_draws_are_of_their_distributions_and_of_their_worlds() -> None:
 
 KNOWN = ["-0x1.0270501dd50d9p-3", "0x1.2f3eea6c01a6ap-3"]
 """Draws of the seeds 1 and 2, to the last bit."""
+
+
+def test_the_second_action_of_a_car_is_its_steering_angle() -> None:
+    car = load_robot("car")
+    with pytest.raises(ArgumentError, match="expected a robot that steers by angles"):
+        Driving(car)
+    task = Navigate(robot=car, maps=2)
+    env = VectorEnvironment(task, 2)
+    env.reset(seed=3)
+    actions = np.array([[0.2, 1.0], [0.2, -0.5]], np.float32)
+    for _ in range(5):
+        seen, *_ = env.step(actions)
+    limit = car.steering.limit if car.steering is not None else 0.0
+    assert env.worlds.command[:, 0, 2] == pytest.approx([limit, -0.5 * limit])
+    assert (np.abs(seen[:, -1]) <= 1.0).all()

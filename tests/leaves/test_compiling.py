@@ -1,4 +1,4 @@
-"""What is said of compiling: when Numba compiles, and never otherwise."""
+"""Messages about compilation: they appear when Numba compiles, and only then."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    """A watch of its own, that finds everything worth a word; the time does not pass by
-    itself.
-    """
+    """A watch that reports everything; its time does not advance by itself."""
     monkeypatch.setattr(compiling, "MIN_REPORTED", 0.0)
     monkeypatch.setattr(compiling, "REFRESH_PERIOD", 0.001)
     monkeypatch.setattr(
-        compiling, "IDLE_TIMEOUT", PATIENCE
-    )  # a busy machine may not come to the line for seconds
+        compiling,
+        "IDLE_TIMEOUT",
+        PATIENCE,
+        # On a busy machine it may take seconds until the line is written.
+    )
     made = Watch()
-    # that of the process does not listen: tests of the command line may have told it to
-    # speak
+    # The watch of the process is off: tests of the command line may have enabled its
+    # messages.
     monkeypatch.setattr(compiler.LISTENER, "reporter", made)
     monkeypatch.setenv("BOTYARD_KERNELS", "jit")
     yield made
@@ -50,7 +51,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
 
 
 def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Entry[int]:
-    """A kernel as botyard's are, with a cache of its own."""
+    """Return a kernel like botyard's, with its own cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
 
     def twice(x: int) -> int:
@@ -58,8 +59,11 @@ def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Entry[int]:
 
     twice.__module__ = "botyard.engine.kernels.twice"
     monkeypatch.setitem(
-        sys.modules, twice.__module__, ModuleType(twice.__module__)
-    )  # code from a cache looks for it
+        sys.modules,
+        twice.__module__,
+        ModuleType(twice.__module__),
+        # Code from Numba's cache looks for its module.
+    )
     return entry_kernels(Package("twice", [Path(__file__)]))(twice)
 
 
@@ -79,8 +83,11 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     clock = iter(range(0, 100_000, 100))
     monkeypatch.setattr(
-        compiling, "time", SimpleNamespace(monotonic=lambda: float(next(clock)))
-    )  # a machine that is very busy
+        compiling,
+        "time",
+        SimpleNamespace(monotonic=lambda: float(next(clock))),
+        # This clock shows a very busy machine: it jumps by 100 s each time.
+    )
     assert kernel_of(tmp_path, monkeypatch)(3) == 6, "from the cache"
     watch.finish()
     assert (screen.getvalue(), watch.count) == ("", 1)
@@ -89,15 +96,17 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
 def test_what_is_said_where_nobody_looks_on(
     watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing, unless the command line wants plain lines; then with what is to be done
-    when code cannot be kept.
+    """Without a terminal there is no message unless the command line asks for plain
+    lines.
+
+    Plain lines include advice when code cannot be cached.
     """
     monkeypatch.setattr(sys, "stderr", screen := io.StringIO())
     kernel_of(tmp_path / "a", monkeypatch)(3)
     watch.finish()
     assert screen.getvalue() == ""
     watch.always, watch.unwritable_cache = True, "/read/only"
-    # so that the line is certainly written
+    # This context writes the line even if the compilation is short.
     with watch.elsewhere():
         kernel_of(tmp_path / "b", monkeypatch)(3)
         wait(screen.getvalue)
@@ -106,7 +115,7 @@ def test_what_is_said_where_nobody_looks_on(
     assert re.sub(r"\d+ s$", "0 s", screen.getvalue(), flags=re.M).splitlines() == [
         "botyard: compiling kernels …",
         "botyard: kernels compiled in 0 s",
-        "botyard: cannot keep them: /read/only is not writable; set "
+        "botyard: cannot store the kernels: /read/only is not writable; set "
         "NUMBA_CACHE_DIR to a writable folder",
     ]
 
@@ -133,7 +142,7 @@ def test_an_interrupted_compilation_claims_nothing(
 
 
 def test_the_line_goes_by_itself(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From Python nobody says that it is over."""
+    """Python code does not report the end of a compilation."""
     monkeypatch.setattr(compiling, "IDLE_TIMEOUT", 0.001)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with watch.elsewhere():
@@ -155,8 +164,8 @@ def test_kernels_of_others_are_none_of_our_business(
 
 @pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal")
 def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
-    """`import botyard` and a kernel without code in the cache, on a real terminal; in a
-    pipe nothing is said.
+    """`import botyard` and an uncached kernel on a real terminal; in a pipe there is no
+    message.
     """
     import pty
 
@@ -186,7 +195,8 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
     try:
         while piece := os.read(ours, 4096):
             shown += piece
-    except OSError:  # the other end is closed
+    # Reading fails when the other end of the terminal is closed.
+    except OSError:
         pass
 
     os.close(ours)

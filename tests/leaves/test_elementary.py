@@ -1,5 +1,6 @@
-"""Sine, cosine and so on: near enough, and the same bits one by one, in arrays, and
-compiled.
+"""Elementary functions:
+
+accuracy, and equal bits for scalars, arrays and compiled code.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ INF, NAN = math.inf, math.nan
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
-# -- what is right: sums of many digits
+# -- references: sums of many digits
 
 
 @functools.cache
 def pi(digits: int) -> Decimal:
-    """π by Machin's formula."""
+    """Return π by Machin's formula."""
     with localcontext() as context:
         context.prec = digits + 10
 
@@ -47,8 +48,10 @@ def pi(digits: int) -> Decimal:
 
 
 def cosine_sine(angle: float) -> tuple[Decimal, Decimal]:
-    """By their series, of an angle reduced with as many digits of π as it has before
-    the point, and 60 more.
+    """Return cosine and sine by their series.
+
+    The angle is reduced with as many digits of π as it has before the point, and 60
+    more.
     """
     x = Decimal(angle)
     digits = DIGITS + max(0, x.adjusted())
@@ -74,7 +77,9 @@ def cosine_sine(angle: float) -> tuple[Decimal, Decimal]:
 
 
 def arctangent(x: Decimal) -> Decimal:
-    """By its series, of an argument made small by halving the angle."""
+    """Return the arctangent by its series, after the angle is halved to make the
+    argument small.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         halvings = 0
@@ -115,10 +120,10 @@ def exact(function: Callable[[Decimal], Decimal]) -> Callable[[float], Decimal]:
 
 
 def off(found: float, right: Decimal) -> float:
-    """Error in units of the last place of the nearest double."""
-    if (
-        found == float(right)
-    ):  # also zeros and infinities; a difference below half a unit is not worth the time
+    """Return the error in units of the last place of the nearest double."""
+    # Equal values include zeros and infinities; to compute a difference below half a unit exactly
+    # would take too long.
+    if found == float(right):
         return 0.5
 
     with localcontext() as context:
@@ -303,13 +308,15 @@ def test_special_values_are_those_of_c(name: str, x: float) -> None:
     found = function_of(name)(x)
     try:
         right = getattr(math, name)(x)
-    except ValueError:  # where C gives NaN, or a pole
+    # Python raises where C gives NaN or a pole.
+    except ValueError:
         right = -INF if name == "log" and x == 0.0 else NAN
     except OverflowError:
         right = INF
 
     if math.isnan(right) or right in (0.0, INF, -INF):
-        assert bits(found) == bits(right)  # of NaN and zero, the very one
+        # Compare bit patterns: NaN is unequal to itself, and −0.0 == 0.0.
+        assert bits(found) == bits(right)
     else:
         assert abs(found - right) <= 2.5 * math.ulp(right)
 
@@ -325,7 +332,8 @@ def test_special_pairs_are_those_of_c(x: float, y: float) -> None:
     if x >= 0.0 or math.isnan(x):
         try:
             right = math.pow(x, y)
-        except ValueError:  # a pole
+        # 0 to a negative power is a pole.
+        except ValueError:
             right = INF
         except OverflowError:
             right = INF
@@ -443,12 +451,13 @@ elementary_power, elementary_acos, elementary_asin = (
     elementary.asin,
 )
 
-del ENTRIES[compute_all.name]  # nobody else is to look for it
+# Remove the entry of this test, so that no other test finds it in the table.
+del ENTRIES[compute_all.name]
 
 
 def test_machine_code_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba's, for the instructions of this processor, which may have one that
-    multiplies and adds with one rounding.
+    """Numba's code for this processor, which may have an instruction that multiplies
+    and adds with one rounding.
     """
     monkeypatch.setattr("botyard.native.kernels.mode", lambda: "jit")
     x, y = PLACES, np.roll(PLACES, 7)

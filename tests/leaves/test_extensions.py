@@ -1,4 +1,4 @@
-"""Functions that a lower part declares and an upper one carries out."""
+"""Functions that a lower room declares and an upper room implements."""
 
 import subprocess
 import sys
@@ -17,6 +17,10 @@ def _unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_that_are_declared_are_carried_out_by_the_module_of_the_table() -> None:
+    # The modules that declare the other extensions.
+    for module in ("botyard.sim.simulation", "botyard.model.scene"):
+        import_module(module)
+
     assert programs.employ.name in extensions.declared()
     assert extensions.declared().keys() == extensions.provided().keys()
     for name, one in extensions.declared().items():
@@ -28,7 +32,7 @@ def test_all_that_are_declared_are_carried_out_by_the_module_of_the_table() -> N
 def test_the_code_is_found_when_it_is_called_first_and_once() -> None:
     @extensions.extension("test: double")
     def double(n: int) -> int:
-        """Twice as much."""
+        """Return the double."""
         raise NotImplementedError
 
     with pytest.raises(
@@ -36,7 +40,8 @@ def test_the_code_is_found_when_it_is_called_first_and_once() -> None:
     ):
         double(1)
 
-    extensions.provide({"test: double": "botyard.units"})  # which knows nothing of it
+    # The module exists, but has no such function.
+    extensions.provide({"test: double": "botyard.units"})
     with pytest.raises(
         RuntimeError, match=r"expected its implementation in botyard\.units, found none"
     ):
@@ -47,7 +52,7 @@ def test_the_code_is_found_when_it_is_called_first_and_once() -> None:
         return 2 * n
 
     assert double(4) == 8
-    assert double.__doc__ == "Twice as much."
+    assert double.__doc__ == "Return the double."
     assert code(3) == 6
     with pytest.raises(RuntimeError, match="already implements it"):
         double.implementation(code)

@@ -1,4 +1,4 @@
-"""The feed of changes."""
+"""Revisions of the world's subjects."""
 
 from __future__ import annotations
 
@@ -96,14 +96,17 @@ def test_a_gripper_that_moves_has_another_outline() -> None:
 def test_a_restore_that_fails_halfway_tells_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A controller that refuses its state is asked last: bodies have changed before."""
+    """A controller that refuses its state is asked last:
+
+    bodies have already changed.
+    """
     sim = Simulation(WALLS, seed=1)
     employ(sim.add_robot("p3dx", "ann"), Program(name="wander"))
     state = sim.save_state()
     sim.add_robot("p3dx", "bob", pose=(4.0, 4.0, 0.0))
 
     def refuse(*_: object) -> None:
-        raise ValueError("no")
+        raise ValueError("refused by the controller")
 
     monkeypatch.setattr(Wander, "set_state", refuse)
     before = sim.core.feed.revision
@@ -136,7 +139,7 @@ def test_the_digest_does_not_know_the_feed() -> None:
     ],
 )
 def test_states_follow_what_is_there(change: object) -> None:
-    """The roster of a state is kept while the feed is silent."""
+    """The roster of a state is cached until a revision changes."""
     sim = Simulation(WALLS, seed=1)
     sim.add_robot("p3dx", "ann")
     first, before = sim.save_state(), sim.digest()

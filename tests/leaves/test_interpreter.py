@@ -1,4 +1,4 @@
-"""Command lines that start parts of botyard in interpreters of their own."""
+"""Command lines that start parts of botyard in separate interpreters."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_files_in_the_working_folder_are_no_modules(
 
 
 def test_no_other_interpreter_is_started_with_modules_of_the_working_folder() -> None:
-    """``-m`` puts the working folder before all others; in `native/build.py` it starts
-    the linker of a developer's environment.
+    """``-m`` puts the working directory first on the path; `native/build.py` uses it to
+    start the linker of a developer's environment.
     """
     found = [
         p.relative_to(SOURCE).as_posix()

@@ -1,4 +1,4 @@
-"""Child processes: they end when they are asked to, or are made to."""
+"""Child processes end on request, or are killed."""
 
 from __future__ import annotations
 

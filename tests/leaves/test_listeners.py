@@ -1,4 +1,4 @@
-"""Who is told of news."""
+"""Listeners: registration, order and removal."""
 
 import logging
 
@@ -19,7 +19,7 @@ def test_one_that_fails_keeps_nothing_from_the_others(
 
     def fails(news: int) -> None:
         told.append(("fails", news))
-        raise ValueError("no")
+        raise ValueError("raised by a listener")
 
     listeners.add(fails)
     unregister = listeners.add(lambda news: told.append(("other", news)))
@@ -32,7 +32,8 @@ def test_one_that_fails_keeps_nothing_from_the_others(
     listeners.notify(2)
     assert told[2:] == [("other", 2)] if ends_failed else [("fails", 2), ("other", 2)]
     unregister()
-    unregister()  # twice is once
+    # A second call of `unregister` has no effect.
+    unregister()
     del told[:]
     listeners.notify(3)
     assert told == ([] if ends_failed else [("fails", 3)])

@@ -18,7 +18,7 @@ def test_printable_names_are_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("", "an empty one"),
+        ("", "an empty name"),
         ("  ", "only spaces"),
         ("a\nb", '"a\\nb"'),
         ("\x1b[2J", '"\\x1b[2J"'),

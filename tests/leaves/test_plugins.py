@@ -1,5 +1,6 @@
-"""One lookup for all groups of entry points: packages add things, and a broken package
-ends nothing.
+"""One lookup for all groups of entry points:
+
+packages add objects, and a broken package stops no other.
 """
 
 from __future__ import annotations
@@ -153,12 +154,13 @@ def test_packages_take_no_name_of_botyard_and_none_of_each_other(
     pair = "math:e of the package thief, math:pi of the package other"
     assert texts == sorted(
         [
-            f'{one.noun} "both": expected one package that has it, found {pair}; it is left out',
-            f'{one.noun} "{own}": botyard has one of this name, found math:pi of the package thief; it is left out',
+            f'{one.noun} "both": expected one package that provides it, found {pair}; it is left out',
+            f'{one.noun} "{own}": botyard itself has one of this name, found another '
+            "one, math:pi of the package thief; it is left out",
         ]
     )
     assert own not in one and one.find(own) is None
-    with pytest.raises(error, match="expected one package that has it"):
+    with pytest.raises(error, match="expected one package that provides it"):
         find("both")
 
 
@@ -252,11 +254,11 @@ def test_a_package_adds_robot_models(
 def test_a_wrong_robot_file_of_a_package_is_an_error_that_says_what_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install_rover(tmp_path, monkeypatch, 'extends = "p3dx"\nwheels = 3\n')
-    with pytest.raises(ModelError, match='model rover: there is no key "wheels" here'):
+    install_rover(tmp_path, monkeypatch, 'extends = "p3dx"\nwings = 3\n')
+    with pytest.raises(ModelError, match='model rover: there is no key "wings" here'):
         models.load_robot("rover")
     code, out, err = call("models", capsys=capsys)
-    assert code == 0 and "p3dx" in out and 'no key "wheels"' in err
+    assert code == 0 and "p3dx" in out and 'no key "wings"' in err
 
 
 def test_models_of_packages_that_extend_each_other_in_a_circle(

@@ -1,4 +1,6 @@
-"""Files of users are not lost; files of the program go where they seem to go."""
+"""Files of users are never lost, and files of the program are written to their named
+places.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-# -- files that a user names
+# -- files named by a user
 
 
 def test_what_the_program_did_not_write_stays(mine: Path, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
         write_text(tmp_path, "x")
 
 
-# -- files of the program's own
+# -- files of the program
 
 
 def acts(path: Path) -> dict[str, Callable[[], object]]:
@@ -149,7 +151,7 @@ def test_only_regular_files_are_touched(
         os.mkfifo(path)
 
     before = names(tmp_path)
-    with pytest.raises(OSError, match=rf"it is a {kind.split()[-1]}"):
+    with pytest.raises(OSError, match=rf"found a {kind.split()[-1]}"):
         acts(path)[what]()
     assert names(tmp_path) == before and mine.read_text() == "precious"
 
@@ -166,9 +168,9 @@ def test_secrets_are_for_their_owner(tmp_path: Path) -> None:
     copy_own(path, tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
     (tmp_path / "link").symlink_to(path)
-    with pytest.raises(OSError, match="it is a link"):
+    with pytest.raises(OSError, match="found a link"):
         copy_own(path, tmp_path / "link")
-    with pytest.raises(OSError, match="it is a link"):
+    with pytest.raises(OSError, match="found a link"):
         copy_own(tmp_path / "link", tmp_path / "copy")
     remove_own(path)
     remove_own(path)
@@ -200,9 +202,9 @@ def test_devices_are_written_to_and_nothing_else() -> None:
     )
     with open_own("/dev/null", append=True) as file:
         file.write(b"x")
-    with pytest.raises(OSError, match="it is a device"):
+    with pytest.raises(OSError, match="found a device"):
         remove_own("/dev/null")
-    with pytest.raises(OSError, match="it is a device"):
+    with pytest.raises(OSError, match="found a device"):
         replace_own("/dev/null", b"x")
 
 
@@ -216,7 +218,7 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     assert error.value.filename == str(tmp_path / "none" / "a.png")
 
 
-# -- who writes a file
+# -- the writer of a file
 
 HOLDER = """
 import sys
@@ -257,8 +259,9 @@ def test_a_file_is_held_by_one(tmp_path: Path) -> None:
 def test_a_file_that_another_process_holds(
     tmp_path: Path, holder: subprocess.Popen[str]
 ) -> None:
-    """It is neither opened, nor replaced; a killed process holds nothing, though its
-    hidden file is there.
+    """It is neither opened nor replaced.
+
+    A killed process holds nothing, though its hidden file remains.
     """
     path = tmp_path / "file"
     path.write_text(f"{safefile.MARK} before")
@@ -285,7 +288,9 @@ def test_a_lock_that_cannot_be_made_refuses_nothing(tmp_path: Path) -> None:
 def test_a_lock_that_was_deleted_while_it_was_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then it is made anew: else two would hold the file, each by another lock."""
+    """It is created again, because otherwise two processes would hold the file by
+    different locks.
+    """
     path, lock = tmp_path / "file", safefile._lock
     deleted = list[bool]()
 
@@ -318,7 +323,9 @@ def test_a_file_with_a_long_name_is_held_too(name: str, tmp_path: Path) -> None:
 def test_a_lock_whose_identity_cannot_be_told_is_held_after_some_tries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On some network file systems an open file and its name have different numbers."""
+    """On some network file systems an open file and its name have different inode
+    numbers.
+    """
     monkeypatch.setattr(os.path, "samestat", lambda _a, _b: False)
     with safefile.Hold(tmp_path / "a"), pytest.raises(BusyFileError):
         safefile.Hold(tmp_path / "a")
@@ -334,7 +341,7 @@ def test_a_file_of_the_user_with_the_name_of_a_lock_stays(tmp_path: Path) -> Non
 
 @posix
 def test_two_names_of_one_file_are_one_file(tmp_path: Path) -> None:
-    """Hard links: what is written in parts is written to both."""
+    """Hard links: a write in parts reaches both names."""
     (tmp_path / "a").write_bytes(b"x")
     os.link(tmp_path / "a", tmp_path / "b")
     with safefile.Hold(tmp_path / "a"), pytest.raises(BusyFileError):

@@ -1,4 +1,4 @@
-"""What is waited for is said once, when it is not quick."""
+"""A slow operation is reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that do the parts of a work."""
+"""Threads that share the parts of a job."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
             raise KeyboardInterrupt
 
         assert fails.wait(10)
-        threading.Event().wait(
-            0.05
-        )  # the failure is known meanwhile, and raised too early if nobody waits for this part
+        # The failure is known by now. Without waiting for this part, the run would raise it too
+        # early.
+        threading.Event().wait(0.05)
         done.append(number)
 
     for _ in range(2):
@@ -28,5 +28,5 @@ def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
             workers.run(part, [(0,), (1,), (2,)])
         assert sorted(done) == [1, 2]
         done.clear()
-        # and the next work makes new threads
+        # The next job must start new threads.
         workers.close()

@@ -24,8 +24,8 @@ from botyard.model.colors import GREY, hex_of, rgb
     ],
 )
 def test_names_of_x11(name: str, value: tuple[int, int, int]) -> None:
-    """Values of rgb.txt; numbered shades of colours whose CSS namesake differs (green)
-    follow CSS.
+    """Values of rgb.txt; numbered shades follow CSS where the CSS colour of that name
+    differs (green).
     """
     assert rgb(name) == value
     assert hex_of(name) == "#{:02x}{:02x}{:02x}".format(*value)

@@ -1,6 +1,4 @@
-"""Descriptions that programs make refuse what is not of the declared types, and name
-the field.
-"""
+"""Descriptions made by programs refuse values of undeclared types and name the field."""
 
 from __future__ import annotations
 
@@ -64,7 +62,7 @@ def _descriptions() -> list[Any]:
 
 
 class Odd:
-    """What no field takes."""
+    """A value that no field accepts."""
 
     def __repr__(self) -> str:
         return "odd"

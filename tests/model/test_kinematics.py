@@ -1,22 +1,29 @@
-"""Kinematics: what follows from the kind of a drive, the geometry of the wheels and the
-limits of motion.
+"""Kinematics:
+
+quantities derived from the drive kind, the wheel geometry and the motion limits.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from botyard.engine.build import robot_body
+from botyard.engine.bodyspec import robot_body
 from botyard.errors import ModelError
 from botyard.geometry import Pose
 from botyard.model.kinematics import (
-    HAS_TWO_WHEELS,
+    MEASURES_BY_PAIR,
     MUST_TURN,
     Axes,
     Drive,
     Kinematics,
     MotionLimits,
+    Steering,
 )
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.links import wheel_joints
@@ -34,18 +41,33 @@ def kinematics(kind: Drive) -> Kinematics:
 
 def test_what_follows_from_the_kind_of_a_drive() -> None:
     found = {
-        kind: (k.drives, k.moves_sideways, k.must_turn, k.has_two_wheels)
+        kind: (
+            k.drives,
+            k.moves_sideways,
+            k.must_turn,
+            k.has_two_wheels,
+            k.steers,
+            k.measures_by_pair,
+        )
         for kind in Drive
         for k in [kinematics(kind)]
     }
     assert found == {
-        Drive.NONE: (False, False, False, False),
-        Drive.DIFF: (True, False, True, True),
-        Drive.OMNI: (True, True, False, False),
+        Drive.NONE: (False, False, False, False, False, False),
+        Drive.DIFF: (True, False, True, True, False, True),
+        Drive.OMNI: (True, True, False, False, False, False),
+        Drive.ACKERMANN: (True, False, True, False, True, True),
+        Drive.TRICYCLE: (True, False, True, False, True, False),
+        Drive.MECANUM: (True, True, False, False, False, False),
+        Drive.SKID: (True, False, True, False, False, True),
     }
-    kinds = np.array([[2, 1], [0, 1]], np.int8)
-    assert MUST_TURN[kinds].tolist() == [[False, True], [False, True]]
-    assert HAS_TWO_WHEELS[kinds].tolist() == [[False, True], [False, True]]
+    kinds = np.array([[2, 1], [0, 1], [3, 4]], np.int8)
+    assert MUST_TURN[kinds].tolist() == [[False, True], [False, True], [True, True]]
+    assert MEASURES_BY_PAIR[kinds].tolist() == [
+        [False, True],
+        [False, True],
+        [True, False],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +88,84 @@ def test_feasible_velocities(
     kind: Drive, velocity: tuple[float, float, float], expected: bool
 ) -> None:
     assert kinematics(kind).feasible(*velocity) is expected
+
+
+AXLE = Steering(wheelbase=2.0, limit=0.6, rate=1.0)
+
+
+def car(kind: Drive = Drive.ACKERMANN, axle: Steering = AXLE) -> Kinematics:
+    return Kinematics(kind=kind, limits=LIMITS, track=0.8, steering=axle)
+
+
+@given(
+    st.floats(-1, 1).filter(lambda v: abs(v) > 1e-3),
+    st.floats(-0.6, 0.6),
+    st.sampled_from([2.0, -2.0]),
+)
+def test_steering_angle_and_turn_rate_are_inverses(
+    v: float, steer: float, base: float
+) -> None:
+    k = car(axle=replace(AXLE, wheelbase=base))
+    w = k.turn_rate(v, steer)
+    assert w == pytest.approx(v * math.tan(steer) / base)
+    assert k.steering_angle(v, w) == pytest.approx(steer, abs=1e-12)
+    # Left is counter-clockwise ahead, and the opposite in reverse or with a rear axle.
+    assert w * v * steer * base >= 0.0
+    assert k.feasible(v * 0.999, 0.0, w * 0.998)
+
+
+@given(
+    st.floats(-0.6, 0.6).filter(lambda a: abs(a) > 1e-3), st.sampled_from([2.0, -2.0])
+)
+def test_all_wheels_roll_about_one_point(steer: float, base: float) -> None:
+    k = car(axle=replace(AXLE, wheelbase=base))
+    # The centre of the turn is on the fixed axle, at y = radius.
+    radius = base / math.tan(steer)
+    for y, angle, speed in zip(
+        (0.4, -0.4), k.wheel_angles(steer), k.steered_speeds(0.5, steer), strict=True
+    ):
+        # The axis of the wheel at (base, y) passes through (0, radius).
+        assert math.tan(angle) * (radius - y) == pytest.approx(base)
+        assert speed == pytest.approx(
+            math.copysign(0.5 * math.hypot(base, radius - y) / abs(radius), 0.5)
+        )
+
+    (alone,) = car(Drive.TRICYCLE, replace(AXLE, wheelbase=base)).wheel_angles(steer)
+    assert alone == pytest.approx(steer)
+
+
+def test_turning_circle() -> None:
+    k = car()
+    radius = 2.0 / math.tan(0.6)
+    assert k.turning_radius == pytest.approx(radius)
+    assert k.feasible(0.5, 0.0, 0.49 / radius)
+    assert not k.feasible(0.5, 0.0, 0.51 / radius)
+    assert not k.feasible(0.0, 0.0, 0.01)
+    assert k.feasible(0.0, 0.0, 0.0)
+    assert k.steering_angle(0.5, 100.0) == 0.6
+    assert k.steering_angle(0.0, 1.0) == 0.0
+    assert car(axle=replace(AXLE, limit=0.0)).turning_radius == math.inf
+    assert kinematics(Drive.DIFF).turning_radius == 0.0
+    with pytest.raises(ModelError, match="expected a drive with a steered axle"):
+        kinematics(Drive.DIFF).turn_rate(1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"wheelbase": 0.0}, "wheelbase must be at least 0.001 m, found 0"),
+        ({"wheelbase": 101.0}, "wheelbase"),
+        ({"wheelbase": math.nan}, "wheelbase"),
+        ({"limit": -0.1}, "limit"),
+        ({"limit": 1.6}, "limit"),
+        ({"rate": -1.0}, "rate"),
+        ({"offset": 0.6}, "offset"),
+        ({"limit": 1.4, "offset": 0.3}, "limit and offset must be at most"),
+    ],
+)
+def test_steering_is_checked(changes: dict[str, float], complaint: str) -> None:
+    with pytest.raises(ModelError, match=complaint):
+        replace(AXLE, **changes)
 
 
 def test_wheels_of_a_body_velocity_and_back() -> None:
@@ -96,8 +196,10 @@ def test_the_engine_reaches_feasible_velocities_alone(drive: str) -> None:
 def test_the_track_follows_from_the_factor_of_clients_to_the_bit() -> None:
     for name in robot_names():
         spec = load_robot(name)
+        # Models that the original does not have have a track of their own.
+        if spec.track is not None:
+            continue
         half = 1.0 / spec.pioneer.diff_conv / 1000.0
-        assert spec.track is None
         assert "track" not in to_table(spec)
         assert spec.kinematics.half_track == half
         assert [joint.pose.y for joint in wheel_joints(spec)] == [half, -half]

@@ -14,7 +14,26 @@ from botyard.formats.budget import Budget
 from botyard.model.kinematics import Drive
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
 
-OURS = {"p3dx-equipped", "small-box"}
+OURS = {
+    "car",
+    "create3",
+    "e-puck",
+    "foot-bot",
+    "forklift",
+    "husky",
+    "jackal",
+    "khepera4",
+    "mir250",
+    "p3dx-equipped",
+    "quadruped",
+    "ridgeback",
+    "small-box",
+    "thymio",
+    "tugger",
+    "turtlebot3-burger",
+    "turtlebot3-waffle",
+    "turtlebot4",
+}
 """Models that the original does not have."""
 BOXES = {"box", "box-nolaser", "box-nolaser-nosonar", "box-reflector"}
 ROBOTS = sorted(set(robot_names()) - OURS - BOXES)
@@ -72,7 +91,10 @@ def test_names_in_any_case() -> None:
         ('extends = "p3dx"\n[limits]\nmax_speed = "fast"', "max_speed"),
         ('extends = "p3dy"', 'did you mean "p3d'),
         ('extends = "p3dx"\nlasers = [{ type = "lms999" }]', 'no laser model "lms999"'),
-        ('extends = "p3dx"\ndrive = "hover"', '"diff", "omni" or "none"'),
+        (
+            'extends = "p3dx"\ndrive = "hover"',
+            '"diff", "omni", "ackermann", "tricycle", "skid", "mecanum" or "none"',
+        ),
         ('description = "no body"', "outline"),
         ("outline = [[0, 0], [1, 1]]", "at least 3 corners"),
         ("not toml", "TOML"),
@@ -96,7 +118,8 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
     assert spec.sonar == load_robot("p3dx").sonar
     with pytest.raises(ModelFileError, match=r"none\.toml: cannot be read"):
         botyard.load_robot(tmp_path / "none.toml")
-    os.mkfifo(tmp_path / "pipe.toml")  # would wait for ever
+    # A plain open of a pipe would wait forever.
+    os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(ModelFileError, match="expected a file"):
         botyard.load_robot(tmp_path / "pipe.toml")
     for limit in ("bytes", "entities"):
@@ -147,7 +170,7 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
         speeds["default_speed"]["th_rad"], rel=0.01
     )
     ours, model = spec.pioneer, fact["conversion"]
-    # the client scales by its parameter file, so that is what counts
+    # A client scales by its own parameter file, so compare the product of both factors.
     if p:
         conversion = p["conversion"]
         assert (
@@ -174,8 +197,8 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
         )
         assert (spec.device("table_ir") is not None) == has["TableSensingIR"]
     else:
-        # the model's own factors; a DiffConvFactor of 1 would be no robot's: those have
-        # what clients assume without a file
+        # These are the model's own factors. A DiffConvFactor of 1 belongs to no robot: such models
+        # have the factors that clients assume without a file.
         assert (ours.dist_conv, ours.vel_conv, ours.range_conv) == (
             model["distconv"],
             model["velconv"],
@@ -196,7 +219,7 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     assert spec.odometry_error.as_tuple() == pytest.approx(
         (error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01
     )
-    # outline: the resolved polygon, moved by the body's offset
+    # The outline is the resolved polygon, moved by the body's offset.
     offset = fact["origin_m_deg"]
     outline = sorted((x + offset[0], y + offset[1]) for x, y in fact["polygons_m"][0])
     corners = [v for corner in sorted(spec.outline) for v in corner]

@@ -26,14 +26,14 @@ def test_squares_are_marked_cell_by_cell(
 
 
 def test_points_larger_than_the_whole_raster_come_to_an_end() -> None:
-    """Was one turn of a loop for each cell of the square: 10^14."""
+    """The loop once made one turn for each cell of the square: 10^14."""
     scene = Scene(points=np.array([[0.0, 0.0], [0.013, 0.4]]), resolution=900.0)
     assert rasterise(scene, 1.0).solid.sum() == 900 * 900
 
 
 @pytest.mark.parametrize("far", [1e6, 1e9, 1e15])
 def test_points_far_apart_have_exact_outlines(far: float) -> None:
-    """Keys of 64 bits overflowed, and walls came out anywhere."""
+    """Keys of 64 bits once overflowed, and walls came out at wrong places."""
     from botyard.model.tracing import squares_to_segments
 
     resolution = 1e-4

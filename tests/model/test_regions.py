@@ -1,6 +1,4 @@
-"""Whether an outline overlaps with a region, compared with what a fine net of points of
-both says.
-"""
+"""Overlap of an outline with a region, compared with a fine net of points of both."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ def is_in(region: Region, x: float, y: float, grown: float = 0.0) -> bool:
 
 
 def samples(outline: Outline) -> list[tuple[float, float]]:
-    """Points of its edges, nowhere farther apart than `STEP`."""
+    """Return points of its edges at most `STEP` apart."""
     found = []
     for (x0, y0), (x1, y1) in zip(outline, outline[1:] + outline[:1], strict=True):
         n = math.ceil(math.hypot(x1 - x0, y1 - y0) / STEP)
@@ -51,9 +49,7 @@ def samples(outline: Outline) -> list[tuple[float, float]]:
 def test_regions_overlap_where_they_have_points_in_common(
     region: Region, pose: Pose
 ) -> None:
-    """What lies between an edge that enters the region and one that keeps off by `STEP`
-    is not decided by samples.
-    """
+    """Cases within `STEP` of contact are left out, because samples cannot decide them."""
     outline = placed(L, pose)
     x0, y0, x1, y1 = reach(region)
     is_around = in_polygon(outline, (x0 + x1) / 2, (y0 + y1) / 2)

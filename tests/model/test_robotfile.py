@@ -1,6 +1,4 @@
-"""Descriptions as tables of robot files: what a file holds of a description is read as
-that description again.
-"""
+"""Robot files: a written description reads back as the same description."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.filetables import FileTable, degrees_of, file_table
-from botyard.model.kinematics import Axes, Drive, MotionLimits
+from botyard.model.kinematics import Axes, Drive, MotionLimits, Steering
 from botyard.model.library import (
     load_laser,
     load_robot,
@@ -52,7 +50,7 @@ from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.model.tablecheck import TableError, checked
 from botyard.units import from_deg
 
-# -- any description
+# -- random descriptions
 
 
 def numbers(low: float = -1e6, high: float = 1e6) -> st.SearchStrategy[float]:
@@ -171,7 +169,7 @@ robots = st.builds(
     name=names,
     description=st.text(max_size=9),
     color=st.sampled_from(["red", "#102030"]),
-    drive=st.sampled_from(Drive),
+    drive=st.sampled_from([d for d in Drive if d < Drive.ACKERMANN]),
     outline=outlines,
     parts=st.lists(outlines, max_size=2).map(tuple),
     limits=st.builds(
@@ -227,17 +225,31 @@ robots = st.builds(
 )
 robots |= st.builds(
     replace, robots, drive=st.just(Drive.DIFF), wheel_ratio=numbers(0.6, 1.9)
+) | st.builds(
+    replace,
+    robots,
+    drive=st.sampled_from([Drive.ACKERMANN, Drive.TRICYCLE]),
+    track=st.just(0.3),
+    steering=st.builds(
+        Steering,
+        wheelbase=numbers(0.5, 5.0) | numbers(-5.0, -0.5),
+        limit=numbers(0.0, 1.2),
+        rate=noise,
+        offset=numbers(-0.1, 0.1),
+        by_angle=st.booleans(),
+    ),
 )
 
 
 def through_a_file(spec: RobotSpec) -> RobotSpec:
-    """A robot from the text of the table that is written of it."""
+    """Return the robot read from its written table."""
     return robot_of(json.loads(json.dumps(to_table(spec), allow_nan=False)), spec.name)
 
 
 def is_near(a: Any, b: Any) -> bool:
-    """Equal but for the last digits of numbers: of angles there are more in radians
-    than in degrees.
+    """Return whether values are equal but for the last digits of numbers.
+
+    Radians have more distinct values than the written degrees.
     """
     if isinstance(a, float):
         return isinstance(b, float) and math.isclose(
@@ -298,8 +310,9 @@ def test_a_transducer_with_one_limit_of_its_own() -> None:
 
 
 def test_every_field_of_a_robot_stands_in_its_file() -> None:
-    """A field that is added to a description is in files by itself; those that are not
-    said of a robot by its file are named here.
+    """A new field of a description is in files automatically.
+
+    Fields that are not part of a robot file are listed here.
     """
     table = to_table(load_robot("p3dx-equipped")) | {"dynamics": {}}
     for spec, part, elsewhere in (
@@ -319,6 +332,10 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
                 "ramps",
                 "odometry_drift",
                 "track",
+                "steering",
+                "wheels",
+                "trailers",
+                "is_trailer",
             },
         ),
         (BatterySpec, table["battery"], {"by_charge"}),
@@ -337,6 +354,10 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
                 "measurement_rate",
                 "range_deviation",
                 "range_share",
+                "time_increment",
+                "white_range",
+                "intensity",
+                "echoes",
             },
         ),
     ):
@@ -548,8 +569,9 @@ EVERYTHING = RobotSpec(
 
 
 def test_every_key_of_a_robot_file() -> None:
-    """The format itself: files that people have must be read as ever, and what is
-    written has these keys.
+    """The format:
+
+    existing files must stay readable, and written files have these keys.
     """
     assert parse_robot(EVERY_KEY, "every") == EVERYTHING
     table = {k: v for k, v in tomllib.loads(EVERY_KEY).items() if k != "abstract"}
@@ -609,7 +631,7 @@ def test_nan_is_no_number(key: str) -> None:
     ],
 )
 def test_numbers_beyond_all_measure(text: str, place: str, value: str) -> None:
-    """Angles that are infinite have no sine, and no state may hold such numbers."""
+    """Infinite angles have no sine, and no state may hold such numbers."""
     with pytest.raises(
         ModelError, match=rf"^model r: {place}: expected a number.*, found"
     ):
@@ -628,10 +650,11 @@ def test_keys_of_very_many_parts_are_refused_before_they_are_read() -> None:
         ):
             parse_robot(text, "r")
 
+    # These lines are comments, not keys, and checking them must take no time.
     for text in (
         "# " + "x" * 10**6,
         "# " + "a.b c." * 10**5,
-    ):  # these are none, and looking at them takes no time
+    ):
         assert parse_robot('extends = "p3dx"\n' + text, "r").name == "r"
 
 
@@ -653,7 +676,8 @@ def test_packages_are_not_looked_through_for_each_unknown_key(
 
 def test_a_hint_is_another_word_than_the_one_that_is_wrong() -> None:
     with pytest.raises(
-        ModelError, match=r'lasers\[0\]: there is no key "transducers" here$'
+        ModelError,
+        match=r'lasers\[0\]: there is no key "transducers" here; did you mean "trailers"',
     ):
         parse_robot(
             'extends = "p3dx"\nlasers = [{ type = "urg", transducers = 3 }]', "r"
@@ -674,7 +698,7 @@ def test_errors_tell_devices_of_one_kind_apart() -> None:
         parse_robot(f'extends = "p3dx"\n{one}[[devices]]\nkind = "gps"\nx = 1', "r")
 
 
-# -- what a table leaves out
+# -- omitted keys
 
 
 def test_what_a_file_leaves_out() -> None:
@@ -734,12 +758,12 @@ def test_words_are_read_in_any_case() -> None:
     )
 
 
-# -- any table
+# -- random tables
 
 
 @dataclass(frozen=True, slots=True)
 class Tilt:
-    """Written as a list: its fields have an order."""
+    """A value written as a list, because its fields have an order."""
 
     up: float = 0.0
     side: float = 0.0
@@ -867,7 +891,7 @@ def test_fields_apart_are_given_by_the_reader() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EchoSpec(DeviceSpec):
-    """A device whose parameters are of all sorts that descriptions may have."""
+    """A device with parameters of every type that descriptions may have."""
 
     type: str = field(default="echo", init=False)
     mounts: tuple[Pose, ...] = ()

@@ -35,8 +35,9 @@ cells = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, max_side=12))
 def test_an_array_comes_back(
     solid: NDArray[np.bool_], resolution: float, x: float, y: float, parts: int
 ) -> None:
-    """As it was, at its place, free margins too; with a part of its resolution, each
-    cell as several.
+    """The same array at the same place, free margins included.
+
+    With a finer resolution each cell becomes several.
     """
     scene = Scene.from_array(solid, resolution, (x, y))
     back = scene.to_array(resolution)
@@ -55,9 +56,11 @@ def test_an_array_comes_back_turned_by_quarters(quarter: int) -> None:
     back = Scene.from_array(solid, 0.1, (3.0, -2.0, quarter * math.pi / 2)).to_array(
         0.1
     )
+    # Rows of a map go up and rows of an array go down, so a left turn is a right turn here.
     turned = np.rot90(
-        solid, -quarter
-    )  # rows go up: to the left for arrays is to the right here
+        solid,
+        -quarter,
+    )
     assert np.array_equal(back.solid, turned)
     corner = {1: (3.0 - 0.5, -2.0), 2: (3.0 - 0.7, -2.0 - 0.5), 3: (3.0, -2.0 - 0.7)}[
         quarter
@@ -66,7 +69,7 @@ def test_an_array_comes_back_turned_by_quarters(quarter: int) -> None:
 
 
 def test_a_slanting_array_is_filled() -> None:
-    """A cell is occupied if its middle is in a solid cell, or if an outline crosses it."""
+    """A cell is occupied if its centre is in a solid cell or an outline crosses it."""
     th, block = 0.5, np.zeros((20, 30), np.bool_)
     block[4:15, 5:25] = True
     back = Scene.from_array(block, 0.1, (1.0, 2.0, th)).to_array(0.08)
@@ -82,9 +85,7 @@ def test_a_slanting_array_is_filled() -> None:
 
 
 def test_halls_and_blocks_of_lines_are_not_filled() -> None:
-    """Nothing is known of what is inside of closed walls that were not traced from
-    cells.
-    """
+    """The inside of closed walls is unknown unless they were traced from cells."""
 
     def occupied(scene: Scene) -> NDArray[np.bool_]:
         assert np.array_equal(
@@ -114,8 +115,8 @@ def test_halls_and_blocks_of_lines_are_not_filled() -> None:
 
 
 def test_walls_that_are_added_to_an_array_stay_walls() -> None:
-    """They are drawn into the array's cells, and what was traced is filled as before,
-    also when lines stand before it.
+    """They are drawn into the array's cells, and the traced part is filled as before,
+    also with lines in front of it.
     """
     solid = np.zeros((40, 60), np.bool_)
     solid[10:20, 5:15] = True
@@ -136,8 +137,10 @@ def test_walls_that_are_added_to_an_array_stay_walls() -> None:
 
 
 def test_an_array_beside_others_of_another_lattice() -> None:
-    """The first one keeps its cells; of the other one, cells are occupied whose middles
-    are solid, or that its outline crosses.
+    """The first array keeps its cells.
+
+    Of the other one, cells are occupied if their centre is solid or its outline crosses
+    them.
     """
     one, other = (
         Scene.from_array(np.ones((4, 4), np.bool_), 0.1),
@@ -165,7 +168,7 @@ def test_an_array_beside_others_of_another_lattice() -> None:
 
 
 def test_walls_that_are_no_longer_the_outlines_are_walls() -> None:
-    """Of a scene whose walls were moved, turned or partly removed since."""
+    """A scene whose walls were moved, rotated or partly removed since."""
     solid = np.zeros((6, 6), np.bool_)
     solid[1:5, 1:5] = True
     scene = Scene.from_array(solid, 0.1)
@@ -187,8 +190,10 @@ def test_walls_that_are_no_longer_the_outlines_are_walls() -> None:
                 other.to_array(0.05)
 
     moved = replace(
-        scene, segments=scene.segments + 0.1
-    )  # by a cell: outlines of cells they still are
+        scene,
+        segments=scene.segments + 0.1,
+        # The outlines are moved by a whole cell, so they are still outlines of cells.
+    )
     assert np.array_equal(moved.to_array(0.1).solid, np.roll(solid, 1, axis=(0, 1)))
 
 
@@ -222,7 +227,7 @@ def test_what_is_no_raster(changes: dict[str, Any]) -> None:
 
 
 def test_a_robot_sees_the_array() -> None:
-    """The lowest row is at the origin; turned, the array lies on its side."""
+    """The lowest row is at the origin; rotated, the array lies on its side."""
     solid = np.zeros((4, 30), np.bool_)
     solid[0, 20] = True
     for origin, pose, expected in (

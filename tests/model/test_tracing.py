@@ -11,7 +11,7 @@ RES = 0.02
 
 
 def raster_edges(cells: set[tuple[int, int]]) -> set[tuple[int, int, int, int]]:
-    """Unit edges of the outline of a set of cells, by looking at every neighbour."""
+    """Return unit edges of the outline of a set of cells by a look at every neighbour."""
     edges = set()
     for i, j in cells:
         if (i - 1, j) not in cells:

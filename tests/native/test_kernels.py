@@ -1,5 +1,6 @@
-"""Kernels: what may be handed over, where their code comes from, and that it gives the
-same wherever that is.
+"""Kernels:
+
+accepted arguments, sources of their code, and equal results from each source.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import pickle
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -26,23 +28,18 @@ from tools.kernel_sources import SOURCES, imported_by, sources_of
 
 from botyard.errors import KernelsError
 from botyard.native import kernels, shipped
-from botyard.native.kernels import (
-    ENTRIES,
-    Entry,
-    RowsEntry,
-    RowTable,
-    entry_kernels,
-    rows_kernels,
-)
+from botyard.native.kernels import ENTRIES, Entry, entry_kernels
 from botyard.native.kinds import (
     LastPack,
     Pack,
     address_of,
+    encoder,
     format_of,
     kind_of,
     words_of,
 )
 from botyard.native.packages import CONVENTION, Package, digest_of, mode
+from botyard.native.rows import RowsEntry, RowTable, rows_kernels
 from botyard.native.shipped import Library
 
 PACKAGE = Package("sums", [Path(__file__)])
@@ -58,7 +55,7 @@ class Pair(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """A pack in a pack."""
+    """A pack within a pack."""
 
     pair: Pair
     on: bool
@@ -102,7 +99,7 @@ def _rows() -> RowsEntry:
 def test_a_kernel_is_called_for_the_chosen_rows(
     how: str, split: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrays of rows are equally far apart in two parts of memory; what all rows share
+    """Arrays of rows have equal strides in two parts of memory; data shared by all rows
     is one array.
     """
     monkeypatch.setenv("BOTYARD_KERNELS", how)
@@ -132,7 +129,7 @@ def test_a_kernel_is_called_for_the_chosen_rows(
     assert [table.column(k) for k in range(4)] == [0, 6, 8, 10]
 
 
-# -- what is handed over
+# -- arguments
 
 
 @given(
@@ -148,6 +145,32 @@ def test_words_of_an_array_are_its_address_and_shape(array: np.ndarray) -> None:
         assert address == array.ctypes.data
     array.flags.writeable = False
     assert address_of(array) == array.ctypes.data
+
+
+@given(
+    hnp.arrays("f8", hnp.array_shapes(min_dims=1, max_dims=1, min_side=0)),
+    hnp.arrays("f8", hnp.array_shapes(min_dims=2, max_dims=2, min_side=0)),
+    st.floats(allow_nan=False),
+    st.booleans(),
+    st.sampled_from([None, "a", "b"]),
+)
+def test_an_encoder_writes_the_words_of_each_argument(
+    a: np.ndarray, b: np.ndarray, scale: float, on: bool, locked: str | None
+) -> None:
+    """Read-only arrays are encoded without the fast functions."""
+    pair = Pair(a, b, scale)
+    outer = Outer(Pack(pair), on)  # type: ignore[arg-type]
+    if locked:
+        getattr(pair, locked).flags.writeable = False
+    args = pair, b, outer, 3
+    kinds = [kind_of(arg) for arg in args]
+    words = [
+        word
+        for arg, kind in zip(args, kinds, strict=True)
+        for word in words_of(arg, kind)
+    ]
+    encoded = encoder(kinds, ["pair", "pair_b", "outer", "count"])(*args)
+    assert encoded == struct.pack("<" + format_of(kinds), *words)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +230,7 @@ def test_a_copy_of_a_pack_tells_of_its_own_arrays() -> None:
 
 
 def _call(entry: Entry[float], *args: object) -> float:
-    """Call an entry as if it were machine code; what comes to it does not matter."""
+    """Call an entry as if it were machine code; its arguments do not matter."""
     function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(lambda _words: 1.5)
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
@@ -263,7 +286,7 @@ def test_a_number_in_a_pack_that_cannot_be_handed_over_is_named() -> None:
         Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0)._replace(scale=None))  # type: ignore[arg-type]
 
 
-# -- where code comes from
+# -- sources of code
 
 
 @pytest.mark.parametrize("chosen", ["python", "jit"])
@@ -278,7 +301,7 @@ def test_an_entry_gives_the_same_in_each_mode(
     pair = Pair(rng.random(5), rng.random((5, 2)), 0.5)
     extra = np.zeros(1)
     seed = np.uint64(7 << 60)
-    # an int for a float parameter is as good
+    # A float parameter accepts an int as well.
     for first in (0, 3):
         got = entry(Pack(Outer(Pack(pair), True)), extra, first, seed, 1)  # type: ignore[arg-type]
         assert got == _weighted(Outer(pair, True), np.zeros(1), first, seed, 1.0)
@@ -306,7 +329,7 @@ def test_native_alone_says_what_is_wrong(
     monkeypatch.setattr(shipped, "library", lambda: empty)
     with pytest.raises(
         KernelsError,
-        match="no compiled kernels, and BOTYARD_KERNELS=native excludes all other code",
+        match="no compiled kernels, and BOTYARD_KERNELS=native allows compiled kernels only",
     ):
         _made()(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), np.zeros(1), 0, 0, 0.0)
 
@@ -393,8 +416,8 @@ def test_a_table_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 def test_a_library_that_is_not_the_one_of_its_table_is_not_loaded(
     tmp_path: Path,
 ) -> None:
-    """One that was cut off would end the process (SIGBUS) when it is called, so it is
-    not even opened.
+    """A truncated library would end the process (SIGBUS) when called, so it is not
+    opened.
     """
     file = tmp_path / "kernels.so"
     shutil.copy(ctypes.__file__, file)
@@ -440,8 +463,9 @@ build.build([entry], [build.object_of(entry, target)], target, Path(sys.argv[1])
 def test_a_library_is_made_and_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole path: an entry is compiled into a library, and called from it in a
-    process without Numba.
+    """The whole path:
+
+    an entry is compiled into a library and called in a process without Numba.
     """
     if mode() == "python" or shipped.this_platform() != "linux-x86_64":
         pytest.skip("needs the compiler, and a linker for this platform")
@@ -490,8 +514,8 @@ def test_a_library_is_made_and_used(
 
 
 def test_the_warm_up_calls_every_kernel() -> None:
-    """``botyard warmup`` compiles what it calls, and the shipped library holds what was
-    called.
+    """``botyard warmup`` compiles the kernels that it calls, and the shipped library
+    contains the kernels that were called.
     """
     code = r"""
 import importlib, re, warnings
@@ -499,7 +523,7 @@ from pathlib import Path
 import botyard
 from botyard.cli.warmup import _other_packages, warm_up_rest
 from botyard.native.kernels import ENTRIES
-from botyard.protocols.pioneer.warmup import warm_up as warm_up_reports
+from botyard.protocols.warmup import warm_up as warm_up_protocols
 from botyard.worlds.warmup import warm_up
 
 warnings.simplefilter("ignore", RuntimeWarning)
@@ -508,7 +532,7 @@ for path in root.rglob("*.py"):
     if re.search(r"(?m)^@(entry|rows)_kernel$", path.read_text()):
         importlib.import_module(".".join(("botyard", *path.relative_to(root).with_suffix("").parts)))
 warm_up()
-warm_up_reports()
+warm_up_protocols()
 warm_up_rest()
 print(sorted(name for name, entry in ENTRIES.items() if not entry.is_ready))
 print({entry.package for entry in ENTRIES.values()} - set(_other_packages()))
@@ -522,8 +546,8 @@ print({entry.package for entry in ENTRIES.values()} - set(_other_packages()))
     )
     assert done.returncode == 0, done.stderr
     never, others = done.stdout.splitlines()
-    # A run needs the kernels of two packages at its start.
-    assert never == "[]" and others.count("Package") == 2, done.stdout
+    # The first steps and frames need the kernels of three packages.
+    assert never == "[]" and others.count("Package") == 3, done.stdout
 
 
 def shipped_entries() -> dict[str, Entry[Any]]:
@@ -535,7 +559,7 @@ def shipped_entries() -> dict[str, Entry[Any]]:
 
 def test_an_entry_has_the_hash_of_all_that_is_compiled_into_it() -> None:
     """A module of constants that no package names would leave old code valid."""
-    # Modules without constants that kernels use.
+    # Use modules without constants, because constants are part of kernels.
     aside = {"api", "native", "processes"}
     for entry in shipped_entries().values():
         for path in imported_by(entry.function) - set(entry.package.sources):

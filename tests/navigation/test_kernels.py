@@ -1,4 +1,4 @@
-"""Methods of navigation against naive twins, and the formulas of their papers."""
+"""Methods of navigation against naive twins and the formulas of their papers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_without_a_solution_the_greatest_violation_is_the_least(
 ) -> None:
     rng = np.random.default_rng(seed)
     planes = some_planes(rng, count + hard, 1.0)
-    # those of walls can be kept, by standing
+    # A robot that stands still satisfies the half-planes of walls.
     planes[:hard, 2] = -abs(planes[:hard, 2])
     planes[hard:, 2] = rng.uniform(0.0, 1.5, count)
     ended, x, y = halfplanes.best_within(planes, len(planes), 1.0, 0.5, 0.2, False)
@@ -149,8 +149,10 @@ def test_social_forces_are_those_of_the_equation() -> None:
         walls = rng.uniform(0, 2, (2, 4))
         walls = np.concatenate(
             [walls, [[*walls[1, 2:], 3.0, 3.0]]]
-        )  # the last two meet in a corner
-        dt = 0.01  # one step of integration
+            # The last two walls meet in a corner.
+        )
+        # This is one step of integration, s.
+        dt = 0.01
         got = np.empty((4, 2))
         crowds.social_force(
             x[None],
@@ -163,7 +165,7 @@ def test_social_forces_are_those_of_the_equation() -> None:
             forces=crowds.Forces(**rules),
             ends=got,
         )
-        # the drive is integrated exactly
+        # The drive force is integrated exactly, the other forces by Euler's method.
         grow = 0.5 * (1.0 - math.exp(-dt / 0.5))
         for i in range(4):
             acceleration = twins.social_acceleration(
@@ -176,8 +178,9 @@ def test_social_forces_are_those_of_the_equation() -> None:
 
 @pytest.mark.parametrize("dt", [0.5, 0.1, 0.02])
 def test_a_pedestrian_alone_goes_as_the_equation_says(dt: float) -> None:
-    """v = 1 − exp(−t / τ), x = t − τ (1 − exp(−t / τ)), with displacement by dt: with
-    velocities at ends x was 0.05 m ahead.
+    """v = 1 − exp(−t / τ), x = t − τ (1 − exp(−t / τ)), with displacement by dt.
+
+    With velocities at the ends of steps, x was 0.05 m ahead.
     """
     x, ends, time = np.zeros((1, 1, 2)), np.zeros((1, 2)), 0.0
     for _ in range(round(3.0 / dt)):
@@ -236,11 +239,12 @@ def test_the_window_takes_what_it_can_reach_and_stops_before_walls() -> None:
         none, np.array([[0.0, 9.0]]), np.array([[0.4, 0.0]]), **limits
     )[0]
     assert w == pytest.approx(0.1), "as much to the side"
+    # A wall reaches from side to side, with no path around it.
     for v0, x in (
         (0.6, 0.75),
         (0.3, 0.42),
         (0.0, 0.31),
-    ):  # a wall from side to side: there is no way around it
+    ):
         wall = np.stack([np.full(200, x), np.linspace(-4, 4, 200)], axis=1)[None]
         v, w = local.dynamic_window(
             wall, np.array([[9.0, 0.0]]), np.array([[v0, 0.0]]), **limits
@@ -261,7 +265,7 @@ def test_a_robot_that_cannot_go_on_turns_away_and_one_that_can_does_not_stand() 
     }
     goal, still = np.array([[9.0, 0.0]]), np.zeros((1, 2))
     for side in (1.0, -1.0):
-        # a wall before it, which comes nearer on one side
+        # The wall ahead comes nearer on one side.
         wall = np.stack(
             [np.linspace(0.25, 0.31, 200), side * np.linspace(0.15, -4, 200)], axis=1
         )[None]
@@ -303,7 +307,7 @@ def direction(
     memory: local.Histograms | None = None,
     **options: object,
 ) -> float:
-    """In degrees, for a robot that heads along x."""
+    """Return the direction in degrees for a robot that heads along x."""
     memory = local.Histograms(1) if memory is None else memory
     found = local.vector_field_histogram(
         points[None], np.radians([goal]), np.zeros(1), memory, radius=0.3, **options
@@ -329,7 +333,7 @@ def test_a_narrow_valley_is_taken_in_its_middle_and_a_wide_one_at_its_near_side(
 
 
 def test_between_thresholds_directions_stay_as_they_were() -> None:
-    # 1 + 2.5² − 2.1² = 2.84, between 1.5 and 3
+    # The magnitude is 1 + 2.5² − 2.1² = 2.84, between the thresholds 1.5 and 3.
     far = arc_of_points(-1, 1, away=2.1)
     memory = local.Histograms(1)
     assert direction(far, 0.0, memory) == pytest.approx(0.0)
@@ -342,7 +346,8 @@ def test_between_thresholds_directions_stay_as_they_were() -> None:
 
 
 def test_directions_that_cannot_be_turned_to_are_masked() -> None:
-    beside = np.array([[0.3, 0.75]])  # to the left
+    # The point is to the left of the robot.
+    beside = np.array([[0.3, 0.75]])
     on_the_spot = direction(beside, 120.0)
     in_an_arc = direction(beside, 120.0, turn_radius=np.array([1.0]))
     assert on_the_spot > 90.0 and in_an_arc < 50.0
@@ -357,17 +362,15 @@ def test_directions_that_cannot_be_turned_to_are_masked() -> None:
 @given(seeds)
 def test_pursued_points(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    path = np.cumsum(
-        rng.uniform(0.2, 1.0, (5, 2)), axis=0
-    )  # it goes up and to the right
+    # The path goes up and to the right.
+    path = np.cumsum(rng.uniform(0.2, 1.0, (5, 2)), axis=0)
     pose = np.array(
         [*path[rng.integers(1, 4)] + rng.uniform(-0.3, 0.3, 2), rng.uniform(-3, 3)]
     )
     got = local.pure_pursuit(
         path[None], pose[None], np.array([0.6]), np.zeros(1), None
     )[0]
-    # the whole path is looked at when the window of two lookahead distances ends behind
-    # the robot
+    # Search the whole path when the window of two lookahead distances ends behind the robot.
     goal = twins.pursued(path, pose[:2], 0.6)
     c, s = math.cos(pose[2]), math.sin(pose[2])
     dx, dy = goal - pose[:2]
@@ -395,7 +398,7 @@ def test_on_a_circle_the_curvature_is_the_circles() -> None:
         )[0, 0]
         == 0.0
     )
-    # beside the line by y: γ = −2 y / l²
+    # At the distance y from the line, the curvature is γ = −2 y / l².
     got = local.pure_pursuit(
         straight, np.array([[1.0, 0.2, 0.0]]), np.array([0.8]), np.zeros(1)
     )
@@ -410,7 +413,8 @@ def test_on_a_circle_the_curvature_is_the_circles() -> None:
 def test_near_walls_are_the_nearest_ones(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     segments = rng.uniform(-8, 8, (30, 4))
-    segments[:5, 2:] = segments[5:10, :2]  # some meet
+    # Some segments share an end point, so that distances can be equal.
+    segments[:5, 2:] = segments[5:10, :2]
     sim = Simulation(Scene(segments=segments))
     xy = rng.uniform(-9, 9, (6, 2))
     found = sim.near_walls(xy, reach=3.0, count=count)
@@ -476,7 +480,8 @@ def test_each_row_is_what_it_is_alone() -> None:
             )
             assert np.array_equal(one[0], whole[i, j])
 
-        radius[0, 1] = np.nan  # not there
+        # A neighbour with a radius of NaN does not exist.
+        radius[0, 1] = np.nan
         chosen = np.array([[0, 0]])
         without = method(
             x[:1], v[:1], radius[:1], wanted[:1], top[:1], dt=0.1, chosen=chosen

@@ -1,5 +1,6 @@
-"""Naive twins of the methods of navigation: by definition, by enumeration, by brute
-force.
+"""Naive twins of the methods of navigation:
+
+by definition, enumeration or brute force.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ F8 = np.ndarray
 
 
 def meets_within(r: F8, v: F8, apart: float, horizon: float) -> bool:
-    """Whether a relative velocity is in the velocity obstacle: t v is within `apart` of
-    r for a t of 0 … horizon.
+    """Return whether a relative velocity is in the velocity obstacle:
+
+    t v is within `apart` of r for a t of 0 … horizon.
     """
     t = np.clip(np.dot(r, v) / max(np.dot(v, v), 1e-300), 0.0, horizon)
     return bool(np.linalg.norm(t * v - r) < apart)
 
 
 def change_by_search(r: F8, v: F8, apart: float, horizon: float) -> F8:
-    """The nearest point of the boundary of a velocity obstacle, less v, by a search
-    over fine circles around v.
+    """Return the nearest boundary point of a velocity obstacle less v, by a search over
+    fine circles around v.
     """
     inside = meets_within(r, v, apart, horizon)
     angles = np.linspace(0, 2 * math.pi, 3601)
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     low, high = 0.0, 50.0
     best = directions[0]
-    for _ in range(
-        60
-    ):  # the least radius of a circle around v that reaches the other side
+    # Bisect the smallest radius of a circle around v that reaches the other side.
+    for _ in range(60):
         size = 0.5 * (low + high)
         w = v + size * directions
         vv = np.maximum((w * w).sum(axis=1), 1e-300)
@@ -52,7 +53,7 @@ def change_by_search(r: F8, v: F8, apart: float, horizon: float) -> F8:
 
 
 def corners(planes: F8, radius: float) -> list[F8]:
-    """All points where edges of half-planes cross one another and the circle."""
+    """Return all points where edges of half-planes cross one another and the circle."""
     found = []
     for a, b in itertools.combinations(planes, 2):
         m = np.array([a[:2], b[:2]])
@@ -71,8 +72,10 @@ def corners(planes: F8, radius: float) -> list[F8]:
 
 
 def nearest_within(planes: F8, radius: float, preferred: F8) -> F8 | None:
-    """The point nearest to `preferred` in half-planes and a disc, by enumeration of all
-    candidates; None: there is none.
+    """Return the point nearest to `preferred` in half-planes and a disc, by
+    enumeration.
+
+    None if there is none.
     """
     size = np.linalg.norm(preferred)
     candidates = [preferred if size <= radius else preferred * (radius / size)]
@@ -88,8 +91,8 @@ def nearest_within(planes: F8, radius: float, preferred: F8) -> F8 | None:
 
 
 def least_violation(planes: F8, hard: int, radius: float) -> float:
-    """The least greatest violation of the soft half-planes within the disc and the hard
-    ones, by bisection.
+    """Return the least possible maximum violation of the soft half-planes within the
+    disc and the hard ones, by bisection.
     """
     low, high = 0.0, 100.0
     for _ in range(60):
@@ -113,8 +116,8 @@ def nearest_of_segment(wall: F8, at: F8) -> F8:
 def social_acceleration(
     i: int, x: F8, v: F8, radius: F8, wanted: F8, walls: F8, rules: dict[str, float]
 ) -> F8:
-    """Equation (1) of Helbing, Farkas, Vicsek 2000 for pedestrian i, with arrays (m,
-    2).
+    """Return equation (1) of Helbing, Farkas, Vicsek 2000 for pedestrian i, with arrays
+    (m, 2).
     """
 
     def one(n: F8, gap: float, dv: F8) -> F8:
@@ -156,7 +159,9 @@ def social_acceleration(
 def way_by_steps(
     points: F8, v: float, w: float, radius: float, limit: float, step: float = 1e-3
 ) -> float:
-    """How far a disc goes on an arc before it touches a point, by small steps."""
+    """Return the distance that a disc moves on an arc before it touches a point, by
+    small steps.
+    """
     s = 0.0
     while s < limit:
         turn = w / v * s
@@ -177,8 +182,9 @@ def way_by_steps(
 def histogram_by_sectors(
     points: F8, heading: float, radius: float, window: float, sectors: int
 ) -> F8:
-    """The primary polar histogram of VFH+, sector by sector; a point narrower than a
-    sector goes to the nearest one.
+    """Return the primary polar histogram of VFH+, sector by sector.
+
+    A point narrower than a sector belongs to the nearest one.
     """
     out = np.zeros(sectors)
     for x, y in points:
@@ -198,8 +204,9 @@ def histogram_by_sectors(
 
 
 def pursued(path: F8, at: F8, reach: float) -> F8:
-    """The pursued point by walking along the path in small steps: the first one beyond
-    the nearest that is `reach` away.
+    """Return the pursued point by a walk along the path in small steps.
+
+    It is the first point after the nearest one at distance `reach`.
     """
     dense = np.concatenate(
         [
@@ -214,3 +221,46 @@ def pursued(path: F8, at: F8, reach: float) -> F8:
         return dense[begin]
     beyond = np.flatnonzero(away[begin:] >= reach)
     return dense[begin + beyond[0]] if len(beyond) else dense[-1]
+
+
+# -- planning
+
+
+def is_move(open_: F8, a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Return whether a path may go between two neighbours (row, column): all cells of the
+    rectangle that they span are open.
+    """
+    (y0, y1), (x0, x1) = sorted((a[0], b[0])), sorted((a[1], b[1]))
+    return bool(open_[y0 : y1 + 1, x0 : x1 + 1].all())
+
+
+def dijkstra(costs: F8, start: tuple[int, int], goal: tuple[int, int]) -> float:
+    """Return the length of the shortest path over neighbouring cells, infinite without one.
+
+    Cells are (row, column); a cell of cost c is 1 + c / 16 times as long, 255 is blocked.
+    """
+    open_ = costs != 255
+    rows, columns = costs.shape
+    length = {start: 0.0}
+    done: set[tuple[int, int]] = set()
+    while left := [cell for cell in length if cell not in done]:
+        cell = min(left, key=lambda one: length[one])
+        if cell == goal:
+            return length[cell]
+        done.add(cell)
+        for dy, dx in itertools.product((-1, 0, 1), repeat=2):
+            other = cell[0] + dy, cell[1] + dx
+            if not (0 <= other[0] < rows and 0 <= other[1] < columns):
+                continue
+            if is_move(open_, cell, other):
+                step = math.hypot(dy, dx) * (1.0 + costs[other] / 16.0)
+                length[other] = min(length.get(other, math.inf), length[cell] + step)
+    return math.inf
+
+
+def touched(a: F8, b: F8, count: int = 4000) -> set[tuple[int, int]]:
+    """Return the cells (row, column) in which points of a line lie, well inside of them."""
+    points = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
+    share = points - np.floor(points)
+    inside = ((share > 1e-6) & (share < 1.0 - 1e-6)).all(axis=1)
+    return {(int(y), int(x)) for x, y in np.floor(points[inside])}

@@ -17,7 +17,7 @@ FLAGS = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage
 
 
 def missing(what: str) -> None:
-    """A peer is not here: in CI that is a failure."""
+    """Report a missing peer: a failure in CI, otherwise a skip."""
     if os.environ.get("CI"):
         pytest.fail(f"{what} is missing, and in CI it must be there")
     pytest.skip(f"needs {what}")
@@ -25,10 +25,10 @@ def missing(what: str) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of the browser; the page must be built too."""
+    """Return the path of the browser; the page must be built as well."""
     if not (STATIC / "index.html").is_file():
         missing("the built page (make web)")
-    # Tests of an older page pass here and fail where the page is built anew.
+    # Tests of an older page pass here and fail where the page is rebuilt.
     if not build_web.is_built():
         pytest.fail("web/src is newer than the built page: run `make web`")
     path = shutil.which("chromium")
@@ -39,8 +39,10 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def playwright(chromium: str) -> Iterator[Playwright]:
-    """Playwright's driver. It keeps an event loop in this thread, so it ends with the
-    module: other tests want loops of their own.
+    """Start Playwright's driver.
+
+    It keeps an event loop in this thread, so it ends with the module: other tests need
+    their own loops.
     """
     expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as driver:
@@ -49,7 +51,7 @@ def playwright(chromium: str) -> Iterator[Playwright]:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
-    """A headless browser with WebGL2, drawn by the CPU."""
+    """A headless browser with WebGL2 on the CPU."""
     browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
     yield browser
     browser.close()

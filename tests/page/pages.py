@@ -1,5 +1,6 @@
-"""A page in a browser, worked by world coordinates: where to press is asked of the
-page, what came of it of the engine.
+"""A page in a browser, operated by world coordinates.
+
+The page reports where to press, the engine reports the effect.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.waiting import PATIENCE
 
 
 class PageObject:
-    """The page as a user has it."""
+    """The page of a user."""
 
     def __init__(self, tab: Tab) -> None:
         self.tab = tab
@@ -32,20 +33,21 @@ class PageObject:
         )
 
     def open(self, url: str) -> None:
-        """Open it and wait for the first frame."""
+        """Open the page and wait for the first frame."""
         self.tab.goto(url)
         self.until(
             "window.__sim && __sim.world.frameVersion > 0 && __sim.viewpoint.fitted"
         )
 
     def js(self, code: str) -> Any:
-        """Evaluate something in the page."""
+        """Evaluate an expression in the page."""
         return self.tab.evaluate(code)
 
     def until(self, code: str, seconds: float = PATIENCE) -> None:
         """Wait until an expression is true in the page."""
-        # not Playwright's own waiting: that evaluates a text inside the page, which the
-        # page's policy forbids
+        # Playwright's own waiting evaluates a text inside the page, which the page's
+        # policy
+        # forbids.
         end = time.monotonic() + seconds
         while not self.tab.evaluate(f"Boolean({code})"):
             assert time.monotonic() < end, (
@@ -54,7 +56,7 @@ class PageObject:
             self.tab.wait_for_timeout(30)
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where in the window a point of the world (m) is shown, pixels."""
+        """Return the window position of a point of the world (m), pixels."""
         px, py = self.js(
             "(() => { const o = __sim.world.schema.origin;"
             f" const p = __sim.camera.toScreen({x} - o[0], {y} - o[1]);"
@@ -95,13 +97,18 @@ class PageObject:
         self.tab.keyboard.press(key)
 
     def button(self, name: str) -> Any:
-        """A button by its label."""
+        """Return a button by its label."""
         return self.tab.get_by_role("button", name=name, exact=True)
 
 
 @contextmanager
 def page(
-    browser: Browser, url: str, *, renderer: str = "canvas2d", **options: Any
+    browser: Browser,
+    url: str,
+    *,
+    renderer: str = "canvas2d",
+    colors: str = "model",
+    **options: Any,
 ) -> Iterator[PageObject]:
     """A page in a fresh profile; errors in its console fail the test."""
     context = browser.new_context(
@@ -110,7 +117,7 @@ def page(
     context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(
         "localStorage.getItem('botyard') || localStorage.setItem('botyard', "
-        f"JSON.stringify({{renderer: '{renderer}'}}))"
+        f"JSON.stringify({{renderer: '{renderer}', colorBy: '{colors}'}}))"
     )
     one = PageObject(context.new_page())
     try:

@@ -1,5 +1,5 @@
-"""A simulator with its page, in a thread of the test's own process: tests look at the
-engine while a browser works on it.
+"""A simulator with its page in a thread of the test process, so that tests can inspect
+the engine while a browser works.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Served:
         try:
             asyncio.run(self._serve())
         except BaseException as error:
-            # shown by the test that waits for it
+            # The test that waits for the server reports the error.
             self._error = error
             self._ready.set()
 
@@ -101,11 +101,10 @@ class Served:
             parts.close()
 
     def start(self) -> None:
-        """Serve."""
+        """Start to serve the page."""
         root = logging.getLogger("botyard")
-        root.handlers[
-            :
-        ] = []  # another test may have left one that writes to a stream that is closed
+        # An earlier test may have left a handler whose stream is closed.
+        root.handlers[:] = []
         root.setLevel(logging.INFO)
         self._thread.start()
         assert self._ready.wait(PATIENCE)
@@ -113,7 +112,7 @@ class Served:
             raise self._error
 
     def stop(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self.hub.stop)
         self._thread.join(PATIENCE)
@@ -123,16 +122,16 @@ class Served:
 
     @property
     def url(self) -> str:
-        """The page's address with its token."""
+        """Return the page's address with its token."""
         return f"http://127.0.0.1:{self.port}/#token={TOKEN}"
 
     @property
     def base(self) -> str:
-        """The page's address."""
+        """Return the page's address."""
         return f"http://127.0.0.1:{self.port}"
 
     def do(self, act: Callable[[], T]) -> T:
-        """Call something in the simulator's thread, between two steps."""
+        """Call a function in the simulator's thread between two steps."""
         done: Future[T] = Future()
 
         def call() -> None:
@@ -145,13 +144,13 @@ class Served:
         return done.result(PATIENCE)
 
     def wait(self, holds: Callable[[], Any]) -> None:
-        """Wait until something holds; looked at in the simulator's thread."""
+        """Wait until a condition holds, checked in the simulator's thread."""
         wait(lambda: self.do(holds), pause=0.03)
 
 
 @contextmanager
 def served(sim: Simulation, **options: Any) -> Iterator[Served]:
-    """A simulator with its page, stopped at the end."""
+    """Start simulators with a page, stopped at the end."""
     one = Served(sim, **options)
     one.start()
     try:

@@ -1,5 +1,5 @@
-"""The page says on what it acts, asks before it destroys, shows that a connection is
-lost, and shows foreign text as text.
+"""The page names the target of an action, asks before deletion, shows a lost
+connection, and shows foreign text as text.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
 
 
 def toast(one: PageObject, text: str) -> None:
-    """Wait for a message; it lies in the browser's top layer, as dialogs do."""
+    """Wait for a message; it is in the browser's top layer, as dialogs are."""
     found = one.tab.locator(".toasts:popover-open .toast", has_text=text).first
     found.wait_for()
 
 
-# -- acts on all that is selected
+# -- actions on the selection
 
 
 def test_the_red_button_is_for_all_that_are_selected(
@@ -125,7 +125,7 @@ def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(
     assert not one.js("__sim.notices.toasts.some(t => t.bad)")
 
 
-# -- what is typed is what comes
+# -- typed values
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_what_cannot_be_added_is_said_and_what_was_typed_stays(
         expect(one.tab.locator("dialog button.main")).to_be_disabled()
 
     many.fill("2")
-    expect(name).to_be_disabled()
-    # robots that are several get numbers
-    expect(name).to_have_value("")
+    # Several robots get numbers: their places are chosen in place of a name.
+    expect(name).to_have_count(0)
+    one.tab.get_by_role("combobox", name="Places").wait_for()
     many.fill("1")
     one.button("Add seekur").click()
     toast(one, 'a body named "r1" already exists')
@@ -207,7 +207,7 @@ def test_what_cannot_be_added_is_said_and_what_was_typed_stays(
     one.until("__sim.panels.dialog === 'none'")
 
 
-# -- what is destroyed is said
+# -- deletion is announced
 
 
 def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None:
@@ -221,7 +221,7 @@ def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None
         one.press("Backspace")
         dialog = one.tab.get_by_role("dialog", name="Remove 6?")
         dialog.get_by_text("r2, r3, r4, r5, r6, r7").wait_for()
-        # what has the focus is "Keep them"
+        # The dialog puts the focus on "Keep them".
         one.tab.keyboard.press("Enter")
         one.until("__sim.panels.dialog === 'none'")
         assert simulator.do(lambda: len(simulator.sim.robots)) == 6
@@ -244,7 +244,8 @@ def test_a_new_token_in_the_address_of_the_same_tab_is_taken_up(
         one.tab.get_by_text("The simulator refused this page").wait_for()
         one.tab.goto(
             simulator.url
-        )  # as one that is pasted: the page is not loaded again
+            # A changed fragment acts like a pasted address: the page is not reloaded.
+        )
         one.until("__sim.session.status === 'open' && __sim.world.frame")
         assert TOKEN not in one.tab.url
         one.tab.reload()
@@ -264,7 +265,7 @@ def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
         field.fill("wrong")
         one.button("Connect").click()
         field.wait_for()
-        # the whole address, as it was printed
+        # The field also takes the whole address, as the program prints it.
         field.fill(simulator.url)
         one.button("Connect").click()
         one.until("__sim.session.status === 'open' && __sim.world.frame")
@@ -279,7 +280,7 @@ def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
 
 def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
-    # what the top layer was given last lies above the rest of it
+    # Record the elements of the top layer: the latest one covers the others.
     one.js("""(() => {
       window.layer = [];
       for (const [kind, show] of [[HTMLDialogElement, "showModal"], [HTMLElement, "showPopover"]]) {
@@ -294,14 +295,14 @@ def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
     assert one.js("layer.at(-1)") == "showPopover"
     one.tab.keyboard.press("Escape")
     one.until("__sim.panels.dialog === 'none'")
-    # a dialog that comes after the message does not hide it either
+    # A dialog that opens after the message does not hide it.
     one.press("Insert")
     one.tab.get_by_role("dialog", name="Add a robot or an obstacle").wait_for()
     one.until(
         "layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'"
     )
     toast(one, "look at this")
-    # nor does one that the simulator opens, which comes in place of it
+    # A dialog that the simulator opens in place of another one does not hide it either.
     simulator.desk.question = Question("is that so?", 234)
     one.tab.get_by_text("is that so?").wait_for()
     one.until(
@@ -360,7 +361,7 @@ def test_a_file_that_is_too_large_is_not_sent(run: tuple[Served, PageObject]) ->
     toast(one, "big.map: 65 MiB; at most 64 MiB are taken")
 
 
-# -- a connection that is lost
+# -- lost connections
 
 
 def test_a_lost_connection_looks_lost(browser: Browser) -> None:

@@ -1,5 +1,6 @@
-"""The chart of a recorded run of traffic, below the time line: its bars are the events
-of the run, and a click goes to its moment.
+"""The chart of a recorded traffic run below the time line:
+
+bars are events of the run, and a click goes to its moment.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def run(browser: Browser, recording: tuple[Path, Outcome]) -> Iterator[Shown]:
 
 
 def at(one: PageObject, robot: int, time: float) -> tuple[float, float]:
-    """Where in the window a robot's row is at a time, pixels: from the elements that
-    are there, and what is known of the layout.
+    """Return the window position of a robot's row at a time, pixels, from the elements
+    and the known layout.
     """
     box, bar = (
         one.tab.locator(place).bounding_box()
@@ -77,7 +78,7 @@ CANVAS = "document.querySelector('section[aria-label^=Chart] canvas')"
 
 
 def color(one: PageObject, x: float, y: float) -> list[int]:
-    """The colour of the chart at a place in the window: red, green, blue."""
+    """Return the colour of the chart at a window position: red, green, blue."""
     found: list[int] = one.js(
         f"(() => {{ const c = {CANVAS}, b = c.getBoundingClientRect(), k = c.width / b.width;"
         f" const at = [({x} - b.left) * k, ({y} - b.top) * k, 1, 1];"
@@ -87,7 +88,7 @@ def color(one: PageObject, x: float, y: float) -> list[int]:
 
 
 def variable(one: PageObject, name: str) -> list[int]:
-    """A colour of the page."""
+    """Return a colour variable of the page."""
     text: str = one.js(
         f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()"
     )
@@ -100,7 +101,7 @@ def longest_wait(out: Outcome) -> tuple[int, float, float]:
 
 
 def test_bars_are_the_events_of_the_run(run: Shown) -> None:
-    """In the page's memory, and as colours on its canvas, in both themes."""
+    """In the page's memory and as colours on its canvas, in both themes."""
     _, one, _, out = run
     rows: list[dict[str, Any]] = one.js(
         "__sim.chart.rows.map((r) => ({name: r.name, asks: [...r.asks], sectors: "
@@ -143,8 +144,8 @@ def test_bars_are_the_events_of_the_run(run: Shown) -> None:
 
 
 def test_a_click_goes_to_its_moment(run: Shown) -> None:
-    """The world that is replayed is that of the run at this time, also when the chart
-    and the time line are zoomed.
+    """The replayed world is the world of the run at this time, also with chart and time
+    line zoomed.
     """
     simulator, one, player, out = run
     robot, begin, end = longest_wait(out)
@@ -166,9 +167,10 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
         simulator.wait(lambda time=time: is_at(time, 2 * STEP_S))
 
     one.until(f"__sim.selection.names.join() === 'traffic{robot}'")
+    # The wait comes from the supervisor's caution, so the text names no other robot.
     one.tab.get_by_text(
         f"traffic{robot} waits from {begin:.1f} s to {end:.1f} s"
-    ).wait_for()  # the supervisor's caution
+    ).wait_for()
     found = recorded_chart(player.track)
     assert found is not None
     ends = {(i, t): until for i, t, until in found.chart.waits}
@@ -180,7 +182,8 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
     simulator.wait(lambda: is_at(middle, 2 * STEP_S))
     one.until(
         "__sim.timeline.wanted === null"
-    )  # a moment that comes later could move what the bar spans below the next click
+        # A later moment could change the span of the bar before the next click.
+    )
     names = ", ".join(f"traffic{other}" for other in others)
     said = f"traffic{held} waits for {names} from {since:.1f} s to {ends[held, since]:.1f} s"
     one.tab.get_by_text(said).wait_for()
@@ -201,9 +204,7 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
 
 
 def test_it_is_worked_by_keys(run: Shown) -> None:
-    """Up and down choose a robot, left and right the moment at which something changes
-    for it.
-    """
+    """Up and down select a robot, left and right its next event."""
     simulator, one, player, out = run
     robot, _, _ = longest_wait(out)
     changes: list[float] = one.js(f"[...__sim.chart.rows[{robot}].changes]")

@@ -1,4 +1,4 @@
-"""Gestures, keys and buttons of the page, each by its effect on the engine."""
+"""Gestures, keys and buttons of the page, each checked by its effect on the engine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
 
 
 def where(simulator: Served, name: str) -> Pose:
-    """True pose of a robot or box; to be called in the simulator's thread."""
+    """Return the true pose of a robot or box; call it in the simulator's thread."""
     snapshot = simulator.sim.snapshot
     return Pose(*snapshot.state.pose[snapshot.rows[name]].tolist())
 
@@ -95,7 +95,8 @@ def test_a_robot_that_drives_is_held_while_it_is_dragged(
     one.tab.mouse.up()
     simulator.wait(
         lambda: abs(ann.truth.th - heading) > 0.2
-    )  # let go, it goes on as told
+        # After its release the robot follows its command again.
+    )
 
 
 def test_a_drag_goes_on_when_other_robots_come_and_go(
@@ -175,7 +176,8 @@ def test_pan_and_zoom_at_the_pointer(run: tuple[Served, PageObject]) -> None:
     one.drag((8, 8), (8, 7), key="Alt")
     one.drag((8, 8), (9, 8), button="right")
     one.drag((8, 8), (9, 8), key="Control")
-    assert near(pose(simulator, "ann"), 3, 3, 0)  # nothing of it touched a robot
+    # None of these drags touched a robot.
+    assert near(pose(simulator, "ann"), 3, 3, 0)
     one.press("h")
     one.until(f"Math.abs(__sim.camera.scale - {scale}) < 0.01 * {scale}")
 
@@ -197,7 +199,7 @@ def test_keys_nudge_and_the_wheel_turns(run: tuple[Served, PageObject]) -> None:
 
 
 def leave(robot: Robot) -> None:
-    """A client's session ends: the motors are off."""
+    """End a client's session, which switches the motors off."""
     port = robot.port("pioneer")
     port.claim()
     port.release()
@@ -262,7 +264,7 @@ def test_time(run: tuple[Served, PageObject]) -> None:
     tick = simulator.do(lambda: simulator.sim.tick)
     one.tab.wait_for_timeout(300)
     assert simulator.do(lambda: simulator.sim.tick) == tick
-    # hands work while time stands still
+    # A drag works in a paused world as well.
     one.drag((3, 3), (5, 4))
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4))
     assert simulator.do(lambda: simulator.sim.tick) == tick
@@ -359,7 +361,7 @@ def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) 
     one.tab.evaluate(drop, "this is no map")
     one.tab.get_by_text("2D-Map").first.wait_for()
     assert simulator.do(lambda: len(simulator.sim.scene.segments)) == 2
-    # the browser says that the upload was refused, as it should
+    # The browser logs the refused upload as an error, as expected.
     one.errors.clear()
     one.press("Control+l")
     one.tab.get_by_role("button", name="no map an empty plane").click()
@@ -369,15 +371,16 @@ def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) 
 def test_another_map_is_shown_whole_at_once_and_never_with_the_old_walls(
     run: tuple[Served, PageObject], tmp_path: Path
 ) -> None:
-    """Each picture shows one world: the map's name, its walls (or none yet), and a view
-    of all of it.
+    """Each picture shows one world:
+
+    the map's name, its walls (or none yet), and a view of all of it.
     """
     simulator, one = run
     far = MAP.replace("0 0 9000 0", "60000 30000 69000 30000").replace(
         "9000 0 9000 7000", "69000 30000 69000 37000"
     )
     (tmp_path / "far.map").write_text(far.replace("9000 7000\nNum", "69000 37000\nNum"))
-    # Only then does the first picture have the walls of the first map.
+    # From then on the page's first picture has the walls of the first map.
     one.until("__sim.world.map.walls.length === 16")
     fetched: list[Route] = []
     one.tab.route("**/map/*.bin", lambda route: fetched.append(route))
@@ -509,8 +512,8 @@ def test_motors_and_the_red_button(run: tuple[Served, PageObject]) -> None:
 def test_actuators_of_a_selected_robot_are_commanded(
     run: tuple[Served, PageObject],
 ) -> None:
-    """Angles in degrees, as they are shown; a number beyond the limits is refused, with
-    the reason.
+    """Angles in degrees, as shown; a number beyond the limits is refused with the
+    reason.
     """
     simulator, one = run
     pan = RevoluteJointSpec(joint="pan", low=-1.0, high=1.5)
@@ -733,11 +736,12 @@ def test_hovering_shows_a_pose(run: tuple[Served, PageObject]) -> None:
     one.until("__sim.world.hovered === 1 && __sim.selection.hoverName === 'bob'")
     bar = one.tab.locator("footer")
     bar.get_by_text("bob").wait_for()
-    bar.get_by_text("6.0").wait_for()  # the pointer, in metres
+    # The bar shows the pointer's position, m.
+    bar.get_by_text("6.0").wait_for()
 
 
 def test_reflectors_are_marked(run: tuple[Served, PageObject]) -> None:
-    """GUI-041: what reflects brightly gets spots of its own."""
+    """GUI-041: bright reflections have their own marks."""
     simulator, one = run
     simulator.do(
         lambda: simulator.sim.add_robot("box-reflector", "mirror", pose=(5, 3, 0))

@@ -1,5 +1,5 @@
-"""Each layer is drawn where its things are, by both renderers, and gone when it is
-switched off: looked at in the picture.
+"""Each layer is drawn at its objects by both renderers, and gone when switched off,
+checked in the picture.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def world() -> Simulation:
 
 
 class Picture:
-    """What the stage shows."""
+    """A picture of the stage."""
 
     def __init__(self, one: PageObject) -> None:
         one.js("__sim.painter.stage.drawNow()")
@@ -56,7 +56,7 @@ class Picture:
             self.pixels = np.asarray(picture.convert("RGB"), dtype=np.int16)
 
     def differs(self, other: Picture, x: float, y: float, reach: int = 3) -> bool:
-        """Whether anything within `reach` pixels of a point of the world (m) is another
+        """Return whether a pixel within `reach` of a point of the world (m) has another
         colour.
         """
         px, py = self._one.at(x, y)
@@ -69,8 +69,8 @@ class Picture:
         )
 
     def contrast(self, x: float, y: float, reach: int = 3) -> int:
-        """How much the colours within `reach` pixels of a point of the world (m) differ
-        from one another.
+        """Return the contrast of the colours within `reach` pixels of a point of the
+        world (m).
         """
         px, py = self._one.at(x, y)
         i, j = round(py - self._y), round(px - self._x)
@@ -80,7 +80,7 @@ class Picture:
         return int((window.max(axis=(0, 1)) - window.min(axis=(0, 1))).max())
 
     def is_of(self, x: float, y: float) -> tuple[int, int, int]:
-        """The colour of a point of the world (m)."""
+        """Return the colour of a point of the world (m)."""
         px, py = self._one.at(x, y)
         r, g, b = self.pixels[round(py - self._y), round(px - self._x)].tolist()
         return r, g, b
@@ -88,9 +88,7 @@ class Picture:
 
 @pytest.mark.parametrize("renderer", ["webgl2", "canvas2d"])
 def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
-    """GUI-023 … GUI-029: by key; what belongs to a layer changes, what belongs to
-    others stays.
-    """
+    """GUI-023 … GUI-029: a key changes the pixels of its layer, and no others."""
     sim = world()
     with (
         served(sim) as simulator,
@@ -105,9 +103,8 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
                 and sim.robots["bob"].velocity.vx > 0.25
             )
         )
-        simulator.do(
-            lambda: sim.put("ann", (5.5, 6.0, 0.0))
-        )  # carried away: odometry does not know
+        # A robot moved by hand keeps its odometry, so that the two poses differ.
+        simulator.do(lambda: sim.put("ann", (5.5, 6.0, 0.0)))
         tick = simulator.do(lambda: sim.tick)
         simulator.wait(lambda: sim.tick > tick + 4)
         simulator.do(simulator.hub.pause)
@@ -120,7 +117,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             f"Math.abs(__sim.world.frame.pose[3] + __sim.world.schema.origin[0] - {bob.x}) < 0.01"
         )
         behind = (ann.x - 0.1, ann.y)
-        # a crossing of the grid's lines far from everything else
+        # This crossing of grid lines is far from all objects.
         on = (8.0, 5.0)
         trail = (BOB.x + 0.5 * math.cos(0.5), BOB.y + 0.5 * math.sin(0.5))
         places = {
@@ -151,8 +148,9 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             also: tuple[str, ...] = (),
             ready: str = "true",
         ) -> None:
-            """Off (or on) and back: both times the picture changes there, and nowhere
-            else of these places.
+            """Switch off (or on) and back:
+
+            both times the picture changes at this place only.
             """
             was_on = one.js(f"__sim.settings.layers.{layer}")
             before = Picture(one)
@@ -170,7 +168,8 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             assert others == [], (key, others)
             assert toggled(key)[name], (key, name, "again")
 
-        # sensors of the selected robot first, that their rays do not lie over the rest
+        # Show the sensors of the selected robot first, so that their rays do not cover other
+        # objects.
         for key, drawn in (("l", "fans"), ("n", "sonar")):
             before = Picture(one)
             one.press(key)
@@ -194,7 +193,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         shown("y", "areas", "area")
         shown("o", "odometry", "odometry", also=("inside", "velocity"))
         shown("v", "velocity", "velocity", also=("inside",))
-        # bodies: filled, as outlines only, not at all
+        # Bodies are drawn filled, then as outlines, then not at all.
         filled = Picture(one)
         one.press("f")
         hollow = Picture(one)
@@ -209,7 +208,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         one.press("d")
         one.press("f")
         assert not Picture(one).differs(filled, *behind, 0)
-        # names and true poses beside the robots
+        # Names and true poses stand next to the robots.
         for key in ("b", "i"):
             before = Picture(one)
             one.press(key)
@@ -217,13 +216,13 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             assert after.differs(before, ann.x + 0.35, ann.y + 0.3, 16), key
             one.press(key)
 
-        # a trail is gone when it is switched off, and begins anew
+        # A trail disappears when it is switched off, and starts again.
         changed = toggled("t")
         assert changed["trail"] and not changed["wall"]
         gone = Picture(one)
         one.press("t")
         assert not Picture(one).differs(gone, *trail)
-        # models one by one
+        # Hide the models one by one.
         before = Picture(one)
         one.tab.get_by_text("Layers", exact=True).click()
         one.tab.get_by_label("p3at", exact=True).click()

@@ -1,5 +1,6 @@
-"""How the page looks, opens, comes back and starts: renderers, start dialog, windows,
-other sizes.
+"""The look of the page, its start, reload and return:
+
+renderers, start dialog, windows, sizes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def pixels(data: bytes) -> np.ndarray:
 
 
 def base_canvas(one: PageObject) -> np.ndarray:
-    """The back-end's own picture, without what is written on it."""
+    """Return the renderer's picture without the text layer."""
     one.js(
         "(() => { for (const l of ['labels', 'places', 'areas', 'trails']) "
         "__sim.world.layers[l] = false;"
@@ -68,9 +69,8 @@ def base_canvas(one: PageObject) -> np.ndarray:
     import base64
 
     picture = pixels(base64.b64decode(data))
-    return picture[
-        :-60
-    ]  # without the scale bar, whose letters depend on the machine's fonts
+    # Cut off the scale bar, whose letters depend on the machine's fonts.
+    return picture[:-60]
 
 
 @pytest.mark.parametrize("renderer", ["webgl2", "canvas2d"])
@@ -79,16 +79,16 @@ def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
         served(office()) as simulator,
         page(browser, simulator.url, renderer=renderer) as one,
     ):
-        assert (
-            one.js("__sim.painter.renderer") == renderer
-        )  # else a suite passes on the fallback unnoticed
+        # Without this check the suite could pass on the fallback unnoticed.
+        assert one.js("__sim.painter.renderer") == renderer
         one.js("__sim.selection.set(['r0', 'r1'])")
         one.until(
             "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 "
             "&& __sim.painter.drawn.bodies >= 5"
         )
         picture = pixels(one.tab.locator(".stage").screenshot())
-        assert picture.std() > 10  # not blank
+        # The picture is not blank.
+        assert picture.std() > 10
         for name in ("r0", "r2"):
             x, y, _ = simulator.do(lambda n=name: simulator.sim.robots[n].truth)
             box = one.tab.locator(".stage").bounding_box()
@@ -99,9 +99,7 @@ def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
 
 
 def test_a_world_without_a_map_has_an_edge(browser: Browser) -> None:
-    """200 m by 200 m, and grey outside (GEN-004); also where the camera's origin is
-    elsewhere.
-    """
+    """200 m by 200 m, and grey outside (GEN-004), also with another camera origin."""
     sim = Simulation()
     sim.add_robot("p3dx", "r0", pose=(90.0, 0.0, 0.0))
     with served(sim) as simulator, page(browser, simulator.url) as one:
@@ -136,7 +134,7 @@ def test_both_renderers_show_the_same(browser: Browser) -> None:
 
     a, b = pictures
     assert a.shape == b.shape
-    # lines are smoothed differently: compare what a little blur leaves
+    # Renderers antialias lines differently, so compare after a small blur.
     small = [
         np.asarray(Image.fromarray(p.astype(np.uint8)).reduce(4), dtype=np.int16)
         for p in (a, b)
@@ -224,7 +222,7 @@ def test_a_small_window_and_fingers(browser: Browser) -> None:
 def simulator_process(
     *args: str, line: str = "#token=", **environment: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The real program, up to the line with the page's address."""
+    """Start the program and wait for the line with the page's address."""
     process = subprocess.Popen(
         [*BOTYARD, "run", *args],
         stdin=subprocess.DEVNULL,
@@ -301,8 +299,9 @@ def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
 def test_missing_models_are_asked_about_and_end_it_when_refused(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """The folder that the environment names is not there: go on without, or the end
-    with 234.
+    """The folder of the environment variable is missing:
+
+    continue without it, or end with 234.
     """
     port = free_port(10)
     arguments = ("--nomap", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9))
@@ -315,13 +314,14 @@ def test_missing_models_are_asked_about_and_end_it_when_refused(
         one.open(url)
         dialog = one.tab.get_by_role("dialog", name="Go on without the models?")
         expect(dialog).to_contain_text(f"that does not exist: {tmp_path / 'gone'}")
-        # it is answered, not left: a second Escape closes a dialog in any case; and
-        # keys do not reach the world behind it
+        # The dialog stays open until it is answered: a second Escape closes a dialog in any case,
+        # and keys do not reach the world behind it.
         for key in ("Escape", "Escape", "Control+a", "Backspace"):
             one.tab.keyboard.press(key)
         expect(dialog).to_be_visible()
         assert one.js("__sim.selection.names.length") == 0
-        # nor in the moment in which the browser has closed it and it has not come back
+        # Keys do not reach the world either between the browser's closing of the dialog and its
+        # return.
         key = "new KeyboardEvent('keydown', {key: 'a', ctrlKey: true})"
         script = (
             "(document.querySelector('dialog').close(), "
@@ -411,7 +411,7 @@ def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
 
 @pytest.fixture
 def display(chromium: str) -> Iterator[str]:
-    """A display without a screen, and without a graphics processor."""
+    """A virtual display without a graphics processor."""
     if shutil.which("Xvfb") is None:
         missing("Xvfb")
     read, write = os.pipe()
@@ -501,7 +501,7 @@ def test_a_window_of_its_own_and_its_end(
 
 
 def wait_for_viewer(base: str, process: subprocess.Popen[str]) -> None:
-    """Until the window shows the page: the simulator then has a viewer."""
+    """Wait until the window shows the page and the simulator has a viewer."""
     import urllib.request
 
     end = time.monotonic() + PATIENCE
@@ -513,7 +513,7 @@ def wait_for_viewer(base: str, process: subprocess.Popen[str]) -> None:
         assert process.poll() is None
         time.sleep(0.2)
 
-    raise AssertionError("no window came to the page")
+    raise AssertionError("no viewer connected: the window did not show the page")
 
 
 def test_without_a_browser_the_address_is_enough(

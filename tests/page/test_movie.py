@@ -1,5 +1,6 @@
-"""The page's "Save as movie": what a person chooses is what the simulator makes, with
-progress, and can be given up.
+"""The page's "Save as movie":
+
+the simulator makes the chosen movie, shows progress, and can be cancelled.
 """
 
 from __future__ import annotations
@@ -40,9 +41,8 @@ def test_a_part_of_the_time_line_is_saved(
         one.button("Make the movie").click()
         one.tab.get_by_text("the simulator has written").wait_for()
         with Image.open(tmp_path / "botyard.webp") as movie:
-            assert (
-                movie.width <= 320 and len(list(ImageSequence.Iterator(movie))) == 11
-            )  # a moment each 0.2 s
+            # Two seconds have one frame every 0.2 s, with both ends.
+            assert movie.width <= 320 and len(list(ImageSequence.Iterator(movie))) == 11
 
         one.tab.reload()
         one.until(

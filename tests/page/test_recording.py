@@ -1,4 +1,4 @@
-"""Recordings by the page's buttons, by what is in the files."""
+"""Recordings made by the page's buttons, checked by the content of the files."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ def test_what_is_kept_is_saved(
 
 
 def recorded(simulator: Served, one: PageObject, path: Path) -> set[str]:
-    """Let a recording that was begun go on for a while, and end it; the topics in its
-    file, without those that repeat the run.
+    """Let a started recording go on for a while and end it.
+
+    Returns the topics in its file, without those that repeat the run.
     """
     one.until(f"__sim.session.stats.recording === '{path.name}'")
     assert one.button("Choose what is recorded").is_disabled()
@@ -82,9 +83,12 @@ def test_topics_and_robots_are_chosen(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sim = world()
+    # Used as a pattern, this name would also match bob.
     sim.add_robot(
-        "p3dx", "b?b", pose=(3.0, 6.0, 0.0)
-    )  # as a pattern, it would fit bob, too
+        "p3dx",
+        "b?b",
+        pose=(3.0, 6.0, 0.0),
+    )
     sim.robots["ann"].laser.subscribe("test")
     with served(sim) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
@@ -157,8 +161,8 @@ def test_rates_are_chosen(
         dialog.wait_for(state="detached")
         recorded(simulator, one, tmp_path / "botyard.mcap")
         messages = read(tmp_path / "botyard.mcap")[0]
-        # odometry is sampled after each step of 0.05 s, bob's five times a second,
-        # transforms three times as usual
+        # Odometry is sampled after each step of 0.05 s, bob's five times a second,
+        # transforms three times as often as usual.
         assert steps(messages, "/ann/odom") == {50_000_000}
         assert steps(messages, "/bob/odom") == {200_000_000}
         assert min(steps(messages, "/tf")) >= 300_000_000
@@ -173,8 +177,9 @@ def test_rates_are_chosen(
 
 
 def steps(messages: list[Message], topic: str) -> set[int]:
-    """Times from each message of a topic to the next, ns, but for the first, which
-    comes when the recording begins.
+    """Return the intervals between messages of a topic, ns.
+
+    The first one is left out, because it comes when the recording starts.
     """
     times = [m.time for m in messages if m.channel.topic == topic][1:]
     return {after - before for before, after in pairwise(times)}
@@ -197,9 +202,8 @@ def test_what_is_kept_is_saved_when_a_robot_stalls(
         dialog.wait_for(state="detached")
         one.until("__sim.session.stats.kept === 600")
         ann = simulator.sim.robots["ann"]
-        simulator.do(
-            lambda: (ann.command.set_pose(15.0, 3.0), ann.command(v=0.5))
-        )  # against the wall
+        # Let ann drive against the wall.
+        simulator.do(lambda: (ann.command.set_pose(15.0, 3.0), ann.command(v=0.5)))
         simulator.wait(lambda: (tmp_path / "botyard.mcap").exists())
         one.button("Record").click()
         one.until("__sim.session.stats.recording === ''")

@@ -1,5 +1,7 @@
-"""A recording on the page: its time line moves what is shown, to the bit as it was
-recorded, and nobody changes it.
+"""A recording on the page:
+
+the time line moves the shown state, equal to the recorded bits, and no viewer can
+change it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ STEPS = 200
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, int]]:
-    """A recording of ann, who drives, and the digests of its steps."""
+    """Return a recording of the driving robot ann, and the digests of its steps."""
     path, digests = tmp_path_factory.mktemp("replay") / "run.mcap", dict[int, int]()
     sim = world()
     sim.after_step(lambda _: digests.__setitem__(sim.tick, sim.digest()))
@@ -59,7 +61,7 @@ def run(
 
 
 def seek(one: PageObject, time: float) -> None:
-    """Scrub the bar to a simulated time, s, as a hand does it."""
+    """Drag the bar to a simulated time, s."""
     one.tab.get_by_role("slider", name="Moment of the recording").evaluate(
         f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new "
         f"Event('input', {{bubbles: true}})); }}"

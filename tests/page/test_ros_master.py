@@ -1,5 +1,5 @@
-"""A program that was told of a ROS master which is not there asks on its page what to
-do, and does it; the real program, a real browser.
+"""A program whose ROS master is missing asks on its page how to continue, with the real
+program and a real browser.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.peer
 
 
 class Masterless:
-    """The program, its page, and where its master should be."""
+    """The program, its page, and the address of its missing master."""
 
     def __init__(self, one: PageObject, master: int) -> None:
         self.page = one
@@ -28,13 +28,13 @@ class Masterless:
         self.port = master
 
     def topics(self) -> list[str]:
-        """What is published, as the master knows it."""
+        """Return the published topics that the master knows."""
         with xmlrpc.client.ServerProxy(self.uri) as master:
             state: Any = master.getSystemState("/test")
         return [name for name, _ in state[2][0]]
 
     def is_there(self) -> bool:
-        """Whether there is a master."""
+        """Return whether a master runs."""
         try:
             with xmlrpc.client.ServerProxy(self.uri) as master:
                 return bool(master.getPid("/test"))
@@ -69,10 +69,10 @@ def test_a_master_is_started_and_interfaces_switched(masterless: Masterless) -> 
     wait(lambda: "/ann/odom" in m.topics())
     expect(dialog).to_have_count(0)
 
-    # interfaces are switched while it runs (ROS-020)
+    # Interfaces can be switched while the simulator runs (ROS-020).
     tab.get_by_text("Interfaces", exact=True).click()
     own = tab.get_by_role("checkbox", name="rosmaster")
-    # the page is told a little later
+    # The page shows the change a little later.
     expect(own).to_be_checked()
     own.click()
     wait(lambda: not m.is_there())
@@ -91,7 +91,7 @@ def test_it_is_waited_for(masterless: Masterless) -> None:
     tab, m = masterless.page.tab, masterless
     m.page.button("Wait").click()
     expect(tab.get_by_role("dialog")).to_have_count(0)
-    # by other names: of two nodes of one name, a master asks the older one to leave
+    # This simulator uses other names: a master asks the older of two nodes with one name to leave.
     with running(
         "--nomap",
         "-p",

@@ -42,8 +42,9 @@ def folder() -> Iterator[str]:
 
 @pytest.mark.peer
 def test_it_drives_a_robot(browser: Browser, folder: str, tmp_path: Path) -> None:
-    """The first one, or the one that is asked for; without a simulator it says so. The
-    run comes out again from its recording.
+    """It drives the first or the requested robot, and reports a missing simulator.
+
+    The run re-simulates from its recording.
     """
     path = tmp_path / "run.mcap"
     sim = botyard.Simulation.load("office", seed=1)

@@ -1,4 +1,4 @@
-"""SVG drawings against the picture that Chromium makes of them."""
+"""SVG drawings against Chromium's picture of them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ DRAWINGS = Path(__file__).parents[1] / "data" / "drawings"
 
 
 class Place(NamedTuple):
-    """Where a unit of a drawing is on the page: pixel = scale · unit + shift, y down,
-    from the view box's upper left corner.
+    """The mapping from units of a drawing to the page: pixel = scale · unit + shift.
+
+    y points down from the upper left corner of the view box.
     """
 
     height: float = HEIGHT
@@ -54,7 +55,7 @@ outlines.
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
-    """An empty page whose pixels are `DENSITY` times as dense as the drawing's."""
+    """An empty page with `DENSITY` times the pixel density of the drawing."""
     context = browser.new_context(
         viewport={"width": WIDTH, "height": HEIGHT},
         device_scale_factor=DENSITY,
@@ -65,7 +66,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def painted(page: Page, text: str) -> Mask:
-    """What the browser paints."""
+    """Return the browser's picture."""
     page.goto("data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode())
     with Image.open(io.BytesIO(page.screenshot())) as image:
         return np.asarray(image.convert("L")) < 190

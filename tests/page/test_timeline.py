@@ -1,5 +1,7 @@
-"""The page's time line: looking back changes nothing; going on from a moment changes
-the engine, and clients keep their connection.
+"""The page's time line:
+
+looking back changes nothing; going on from a moment changes the engine, and clients
+stay connected.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
 @pytest.fixture
 def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
-    """A world in which ann drives from (3, 3) on, while the last minutes are kept."""
+    """A world in which ann drives from (3, 3), with the last minutes kept."""
     sim = world()
     sim.history.keep()
     sim.step(20)
@@ -32,7 +34,7 @@ def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
 
 
 def seek(one: PageObject, time: float) -> None:
-    """Scrub the bar to a simulated time, s, as a hand does it."""
+    """Drag the bar to a simulated time, s."""
     one.tab.get_by_role("slider", name="Look back").evaluate(
         f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new "
         f"Event('input', {{bubbles: true}})); }}"
@@ -46,7 +48,7 @@ def seek(one: PageObject, time: float) -> None:
 
 
 def shown_x(one: PageObject, name: str) -> float:
-    """x of a body as the page draws it, m."""
+    """Return x of a body as drawn on the page, m."""
     x = one.js(
         f"__sim.world.pose(__sim.world.rows.get('{name}'))[0] + __sim.world.schema.origin[0]"
     )
@@ -64,7 +66,7 @@ def test_a_page_looks_back_while_the_world_goes_on(
     x = pose(simulator, "ann").x
     simulator.wait(lambda: where(simulator, "ann").x > x + 0.3)
     assert shown_x(one, "ann") == pytest.approx(3.0, abs=0.02)
-    # what is shown is not what is there: nothing is moved
+    # The page shows a past state, in which no body can be moved.
     one.drag((3, 3), (3, 8))
     one.press(".")
     one.until("__sim.timeline.looked.time > 1.1")
@@ -139,8 +141,11 @@ def test_another_map_is_shown_as_it_was(run: tuple[Served, PageObject]) -> None:
     one.until(
         "!__sim.timeline.isLooking && __sim.maps.name === 'room' && __sim.world.rows.has('Box:1')"
     )
+    # The last such button is the one of the message.
     one.tab.get_by_role(
-        "button", name="Undo", exact=True
-    ).last.click()  # of the message
+        "button",
+        name="Undo",
+        exact=True,
+    ).last.click()
     simulator.wait(lambda: simulator.sim.scene.name == "empty")
     one.until("__sim.maps.name === '' && !__sim.world.rows.has('Box:1')")

@@ -1,5 +1,6 @@
-"""The page that plays a run of traffic, in a real browser; and that what it shows is
-what the run was.
+"""The page that plays a traffic run, in a real browser:
+
+the shown run equals the recorded one.
 """
 
 from __future__ import annotations
@@ -89,9 +90,8 @@ def test_it_plays_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     page.evaluate("replay.at(0)")
     page.locator("#speed").select_option("50")
     page.get_by_role("button", name="Play").click()
-    page.get_by_role("button", name="Play").wait_for(
-        timeout=1000 * PATIENCE
-    )  # it pauses at the end
+    # The replay pauses at its end.
+    page.get_by_role("button", name="Play").wait_for(timeout=1000 * PATIENCE)
     assert page.locator("#clock").inner_text().startswith(f"{out.time:.1f} of")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#clock").inner_text().startswith(f"{out.time - 1:.1f} of")
@@ -103,5 +103,5 @@ def test_it_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(WorldError, match="cannot be written"):
         write_replay(outcome(), tmp_path / "no" / "run.html")
     silent = Traffic(generate("star", 3), find_supervisor("fcfs"), log=False).run()
-    with pytest.raises(WorldError, match="needs the events"):
+    with pytest.raises(WorldError, match="events were kept"):
         write_replay(silent, tmp_path / "run.html")

@@ -1,4 +1,4 @@
-"""Undo and redo on the page, by what the engine has afterwards."""
+"""Undo and redo on the page, checked by the state of the engine."""
 
 from __future__ import annotations
 

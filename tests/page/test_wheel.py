@@ -1,5 +1,6 @@
-"""A wheel brings the page along: installed in a clean environment without Node, it
-serves what the checkout has built.
+"""A wheel contains the page:
+
+installed in a clean environment without Node, it serves the built assets.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with nothing in it, as users have it."""
+    """An empty virtual environment, as users have it."""
     folder = tmp_path_factory.mktemp("home") / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
     return folder
@@ -35,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pip(home: Path) -> list[str]:
-    """Its pip, which has nothing of the developers' environment for a build."""
+    """The pip of that environment, without the developers' packages."""
     return [
         str(home / "bin/python"),
         "-m",
@@ -125,9 +126,8 @@ def test_it_serves_the_page_without_node(
         base = f"http://127.0.0.1:{port + 9}"
         with urllib.request.urlopen(f"{base}/", timeout=PATIENCE) as answer:
             index = answer.read().decode()
-        assert index == (STATIC / "index.html").read_text(
-            "utf-8"
-        )  # the hashes in it are those of the built assets
+        # The page names its assets by hashes, so equal pages have equal assets.
+        assert index == (STATIC / "index.html").read_text("utf-8")
         for asset in re.findall(r'"\./(assets/[^"]+)"', index):
             with urllib.request.urlopen(f"{base}/{asset}", timeout=PATIENCE) as answer:
                 assert answer.read() == (STATIC / asset).read_bytes()

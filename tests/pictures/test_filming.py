@@ -1,6 +1,4 @@
-"""A movie of a recording shows the run as it was: its frames are the pictures that the
-running simulation gave.
-"""
+"""Frames of a recording's movie equal the pictures of the running simulation."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ SMALL: dict[str, Any] = {"size": (160, 120), "area": (-4.0, -3.0, 4.0, 3.0)}
 
 
 def drive(sim: Simulation) -> None:
-    """A run of 8 s with changes of all sorts."""
+    """Return a run of 8 s with changes of many kinds."""
     bob = sim.add_robot("p3dx", "bob", pose=(-2.0, 0.0, 0.3), lasers=["lms200"])
     bob.laser.subscribe("test")
     bob.command(v=0.4, w=0.3)
@@ -164,8 +162,9 @@ def test_parts_of_a_run(run: Path, tmp_path: Path) -> None:
 def test_where_something_is_lost_the_next_state_is_put_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was in a damaged chunk is not known; from the next state that is whole on,
-    the run is as it was.
+    """The content of a damaged chunk is unknown.
+
+    From the next complete state on, the frames are as in the run.
     """
     monkeypatch.setattr(output, "CHUNK_BYTES", 1 << 13)
     path, damaged = tmp_path / "run.mcap", tmp_path / "damaged.mcap"
@@ -186,9 +185,9 @@ def test_where_something_is_lost_the_next_state_is_put_in(
         assert any(
             f"chunk at byte {chunk.at}" in note and "damaged" in note for note in notes
         ), (k, notes)
-        if (
-            chunk.end < 5_000_000_000
-        ):  # the robot that goes at 5.5 s makes the next state a whole one
+        # Remember the pictures of damage in the first 5 s: removing a robot at 5.5 s makes the next
+        # state a complete one.
+        if chunk.end < 5_000_000_000:
             pictures.append(Image.open(tmp_path / "a.png").tobytes())
 
     render_recording(

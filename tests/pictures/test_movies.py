@@ -1,5 +1,6 @@
-"""Movies hold the frames that were put in, each as long as it was there: Pillow and
-FFmpeg's decoder read them back.
+"""Movies contain the given frames with their durations:
+
+Pillow and FFmpeg's decoder read them back.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def write(path: Path, images: Sequence[Image.Image], fps: float, **more: Any) ->
 
 
 def read(path: Path) -> list[tuple[Image.Image, int]]:
-    """Frames, and how long each lasts, ms."""
+    """Return frames and their durations, ms."""
     with Image.open(path) as movie:
         return [
             (frame.convert("RGB"), frame.info["duration"])
@@ -56,8 +57,9 @@ def shown_at(found: list[tuple[Image.Image, int]], ms: float) -> Image.Image:
 def pictures(
     size: tuple[int, int], boxes: list[tuple[int, int, int, int, int]]
 ) -> list[Image.Image]:
-    """Frames in each of which a rectangle is painted over the one before; one without
-    an extent changes nothing.
+    """Return frames, each with a rectangle painted over the previous one.
+
+    A frame without an extent changes nothing.
     """
     colors = [(255, 255, 255), (200, 30, 30), (0, 114, 178), (36, 39, 44)]
     image, found = Image.new("RGB", size, colors[0]), []

@@ -1,5 +1,6 @@
-"""What a picture shows is where it is in the world, in its colour; pictures that follow
-each other are those that are drawn alone.
+"""Pictures show objects at their places in their colours.
+
+Pictures of a sequence equal pictures drawn alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from botyard.formats.armapscene import to_scene
 from botyard.geometry import Pose, transform_point
 from botyard.model.colors import rgb
 from botyard.model.scene import Scene
-from botyard.pictures import draw, painter
+from botyard.pictures import bodyshapes, draw, painter
 from botyard.pictures.options import picture_options
 from botyard.pictures.painter import Painter
 from botyard.pictures.palette import THEMES, robot_colors, theme
@@ -40,7 +41,7 @@ def walled() -> botyard.Simulation:
 
 
 def at(x: float, y: float) -> tuple[int, int]:
-    """The pixel of a place in a picture of `AREA`."""
+    """Return the pixel of a place in a picture of `AREA`."""
     return round((x - AREA[0]) * SCALE), round((AREA[3] - y) * SCALE)
 
 
@@ -50,15 +51,16 @@ def near(
     color: tuple[int, ...],
     away: float = 60.0,
 ) -> bool:
-    """Whether a color is found within a pixel of a place."""
+    """Return whether a colour occurs within a pixel of a place."""
     x, y = pixel
     part = np.asarray(image.crop((x - 1, y - 1, x + 2, y + 2)), np.float64)
     return bool((np.abs(part - color[:3]).max(axis=2) < away).any())
 
 
 def inside(corners: list[tuple[float, float]], x: float, y: float) -> bool:
-    """Whether a place is in a polygon: a ray to the right crosses an odd number of its
-    edges.
+    """Return whether a place is in a polygon:
+
+    a ray to the right crosses an odd number of its edges.
     """
     pairs = zip(corners, corners[1:] + corners[:1], strict=True)
     return (
@@ -73,8 +75,8 @@ def inside(corners: list[tuple[float, float]], x: float, y: float) -> bool:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_robot_is_where_it_is(seed: int) -> None:
-    """Every pixel that is not near its edge or its mark has its color if it is in the
-    outline, and else that of the ground.
+    """A pixel away from edge and mark has the robot's colour inside the outline,
+    otherwise the colour of the ground.
     """
     rng = np.random.default_rng(seed)
     pose = Pose(*rng.uniform((-3.0, -2.0, -4.0), (3.0, 2.0, 4.0)).tolist())
@@ -100,9 +102,8 @@ def test_a_robot_is_where_it_is(seed: int) -> None:
             counts[is_in] += 1
             if is_in:
                 assert tuple(image[row, column]) == RED, (row, column)
-            elif (
-                distance < 0.3 and y < pose.y and x < pose.x
-            ):  # names are at the upper right
+            # Names stand at the upper right, so look at the lower left.
+            elif distance < 0.3 and y < pose.y and x < pose.x:
                 assert image[row, column].min() > 200, (row, column)
 
     assert counts[1] > 20
@@ -179,7 +180,7 @@ def test_of_many_scans_the_points_are_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     scan = robot.laser.read()
     still = take(sim)
     monkeypatch.setattr(painter, "MAX_FILLED", 0)
-    # walls are drawn above points: take them away
+    # Walls are drawn over points, so remove them here.
     image = Painter(picture_options(area=AREA, size=SIZE)).draw(
         replace(still, scene=Scene())
     )
@@ -247,8 +248,9 @@ def test_a_followed_robot_stays_in_the_middle_and_walls_go_by() -> None:
 
 
 def test_every_part_of_a_map_can_be_drawn_also_with_places_beside_it() -> None:
-    """Labels of places reach out of their points: some are left of, above or below the
-    picture, wholly or in part.
+    """Labels extend beyond their points:
+
+    some are outside the picture, completely or in part.
     """
     sim = botyard.Simulation.load("office")
     robot = sim.add_robot("p3dx", "ann")
@@ -351,7 +353,7 @@ def test_robots_may_have_a_color_each() -> None:
         sim.add_robot("p3dx", f"r{k}", pose=(x, y, 0.0))
     image = sim.render(area=AREA, size=SIZE, colors="robot")
     found = [image.getpixel(at(x - 0.1, y)) for x, y in places]
-    assert found == [rgb(robot_colors()[k % 8]) for k in range(10)]
+    assert found == [rgb(robot_colors()[k % len(robot_colors())]) for k in range(10)]
     assert {
         sim.render(area=AREA, size=SIZE).getpixel(at(x - 0.1, y)) for x, y in places
     } == {RED}
@@ -387,7 +389,7 @@ def test_the_page_has_the_colors_of_the_palette() -> None:
 
 
 def test_a_reflector_line_has_its_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 2 cm thick: an edge of another colour would hide all of it."""
+    """It is 2 cm thick: an edge of another colour would hide it."""
     text = '2D-Map\nLineMinPos: -3000 -2000\nLineMaxPos: 3000 -2000\nNumLines: 1\nCairn: Reflector 0 0 0 "" ICON "" -2000 1000 2000 1000\n'
     text += "LINES\n-3000 -2000 3000 -2000\nDATA\n"
     scene = to_scene(armap.parse(text))
@@ -397,7 +399,7 @@ def test_a_reflector_line_has_its_color(monkeypatch: pytest.MonkeyPatch) -> None
         return int((np.abs(image - rgb(scene.boxes[0].color)).max(axis=2) < 40).sum())
 
     assert colored() > 300
-    monkeypatch.setattr(painter, "LINE_M", 0.0)
+    monkeypatch.setattr(bodyshapes, "LINE_M", 0.0)
     assert colored() < 300, (
         "else an edge of the color of all edges would not be told from it"
     )

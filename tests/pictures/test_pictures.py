@@ -1,5 +1,5 @@
-"""Pictures are as large as they are said to be, whatever the world is; what is far away
-costs no more than what is near.
+"""Pictures have the requested size for any world, and distant objects cost no more than
+near ones.
 """
 
 from __future__ import annotations
@@ -19,15 +19,8 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
 from botyard.pictures import map as map_module
-from botyard.pictures.canvas import (
-    MAX_ASPECT,
-    MAX_PIXELS,
-    MAX_WIDTH,
-    Mask,
-    clip_line,
-    clip_polygon,
-    fit,
-)
+from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Mask, fit
+from botyard.pictures.clipping import clip_line, clip_polygon
 from botyard.pictures.map import draw_map
 from botyard.pictures.palette import theme
 from botyard.sim.simulation import Simulation
@@ -95,7 +88,7 @@ def test_worlds_that_have_no_picture(bounds: tuple[float, float, float, float]) 
 
 
 class Counted(ImageDraw.ImageDraw):
-    """Counts what is drawn, and how far it reaches."""
+    """A canvas that counts the drawn elements and their extent."""
 
     def __init__(self, image: Image.Image) -> None:
         super().__init__(image)
@@ -125,8 +118,8 @@ class Counted(ImageDraw.ImageDraw):
 
 @pytest.mark.parametrize("reach", [6e3, 1e9, 1e12])
 def test_what_is_far_away_is_not_drawn(reach: float) -> None:
-    """Lines, polygons, points and names of a scene reach far beyond the picture; each
-    costs what is seen of it.
+    """Lines, polygons, points and names far beyond the picture cost as much as their
+    visible part.
     """
     view = fit(BOX, 200)
     mask = Mask(view, (0, 0, 0, 255))
@@ -216,7 +209,7 @@ def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:
 
 
 def crowded() -> Simulation:
-    """A bit of everything that a picture shows, near and far."""
+    """A scene with each kind of drawn object, near and far."""
     far = Place(kind="Goal", name="a\x1b[31m", pose=Pose(1e12, 0.0))
     line = Area(kind="F", name="", corners=((0.0, 0.0), (1e12, 1e12)))
     scene = Scene(

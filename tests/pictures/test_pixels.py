@@ -1,4 +1,4 @@
-"""Kernels that draw do what plain formulas say of each pixel."""
+"""Drawing kernels against plain formulas for each pixel."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ places = st.floats(-40.0, 60.0, allow_nan=False) | st.sampled_from(
 
 
 def winding(corners: Corners, x: float, y: float) -> int:
-    """How often a polygon goes round a place, clockwise as rows go down (Sunday,
-    "Inclusion of a Point in a Polygon", 2001).
+    """Return the winding number of a polygon about a place, clockwise as rows go down.
+
+    Sunday, "Inclusion of a Point in a Polygon", 2001.
     """
     count = 0
     for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -65,7 +66,7 @@ def test_fields_are_counted_at_the_middle_of_each_pixel(
                 t * winding(p, column + 0.5, row + 0.5)
                 for t, p in zip(turns.tolist(), polygons, strict=True)
             )
-            # where an edge passes by the middle within rounding, both are right
+            # If an edge passes the centre within rounding, both colours are right.
             if all(
                 abs(d) > 1e-6
                 for p in polygons
@@ -75,13 +76,12 @@ def test_fields_are_counted_at_the_middle_of_each_pixel(
 
 
 def distances(corners: Corners, x: float, y: float) -> list[float]:
-    """How far edges are from a place, along its row."""
+    """Return the distances of edges from a place along its row."""
     found = []
     for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
         if min(ay, by) - 1e-6 <= y <= max(ay, by) + 1e-6 and ay != by:
             crossing = ax + (y - ay) * ((bx - ax) / (by - ay))
-            # of coordinates that are so large, crossings have errors that grow with
-            # them
+            # Crossings of such large coordinates have errors that grow with them.
             size = max(abs(ax), abs(bx), 1.0) * 1e-9
             found.append(
                 0.0

@@ -1,5 +1,7 @@
-"""Target of atheris: bytes of a client, cut into pieces, into a session on the null
-modem. Run by `test_fuzz`, or by hand for longer.
+"""Fuzz a session on the null modem: target of atheris, with bytes of a client in
+pieces.
+
+`test_fuzz` runs it; by hand for longer:
 
 python tests/protocols/fuzz_session.py -max_total_time=600
 """
@@ -10,7 +12,7 @@ import sys
 
 import atheris
 
-# the engine first and as it is: its kernels cannot be compiled from instrumented code
+# Import the engine first and without instrumentation: instrumented kernels cannot be compiled.
 import botyard.sim.simulation
 
 with atheris.instrument_imports(include=["botyard.protocols"]):
@@ -25,9 +27,7 @@ ROBOT = SIM.add_robot("p3dx-equipped", "r", pose=Pose())
 
 
 def one_input(data: bytes) -> None:
-    """Half of the inputs are bytes as they are, half are cut into commands with a good
-    frame.
-    """
+    """Feed one input: half are raw bytes, half are commands in valid frames."""
     modem = NullModem(SIM)
     line = modem.connect("r")
     provider = atheris.FuzzedDataProvider(data)
@@ -40,7 +40,8 @@ def one_input(data: bytes) -> None:
             number = provider.ConsumeIntInRange(0, 255)
             body = provider.ConsumeBytes(provider.ConsumeIntInRange(0, 30))
             if number == 236 and body[1:3] == b"\x08\x00":
-                continue  # pictures would be written
+                # Skip the command that takes pictures: it would write files.
+                continue
             line.send(frame(number, body))
 
     modem.run(0.1)

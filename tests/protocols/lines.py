@@ -1,5 +1,6 @@
-"""Sessions on the null modem, for tests of commands: a world, a robot, a client that
-has said OPEN.
+"""Sessions on the null modem for tests of commands:
+
+a world, a robot, a client that has sent OPEN.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Client:
         self.line = self.open("r")
 
     def open(self, robot: str) -> Line:
-        """Another client."""
+        """Connect another client."""
         line = self.modem.connect(robot)
         for data in (command(0), command(1), command(2), command(1, 1)):
             line.send(data)
@@ -58,12 +59,13 @@ class Client:
         self.line.send(command(number, argument))
 
     def ctrl(self, operation: int, data: bytes = b"") -> None:
-        """SIM_CTRL: type byte, operation, data."""
+        """Send SIM_CTRL: type byte, operation, data."""
         self.line.send(frame(236, b"\x3b" + operation.to_bytes(2, "little") + data))
 
     def run(self, seconds: float = 0.1) -> list[Packet]:
-        """Let time pass; everything that came meanwhile. A PULSE a second keeps the
-        watchdog quiet.
+        """Advance time and return all output.
+
+        A PULSE a second keeps the watchdog quiet.
         """
         while seconds > 1.0:
             self.modem.run(1.0)
@@ -74,15 +76,15 @@ class Client:
         return Parser().feed_bytes(self.line.take())
 
     def sip(self, seconds: float = 0.2) -> Sip:
-        """Let time pass; the last SIP."""
+        """Advance time and return the last SIP."""
         return [Sip.decode(p) for p in self.run(seconds) if p.id in (0x32, 0x33)][-1]
 
     def get(self, packet_type: int, seconds: float = 0.1) -> list[Packet]:
-        """Let time pass; the packets of one type."""
+        """Advance time and return the packets of one type."""
         return [p for p in self.run(seconds) if p.id == packet_type]
 
 
 def named(text: str, nul: bool = False) -> bytes:
-    """A counted name of SIM_CTRL."""
+    """Return a length-prefixed name of SIM_CTRL."""
     data = text.encode() + (b"\0" if nul else b"")
     return len(data).to_bytes(2, "little") + data

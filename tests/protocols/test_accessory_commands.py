@@ -1,5 +1,5 @@
-"""Commands for what a robot carries, and the packets that answer them (pioneer-protocol
-§4.3, §4.6, §5, §10).
+"""Commands for a robot's accessories, and the packets that answer them
+(pioneer-protocol §4.3, §4.6, §5, §10).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_packets_survive_the_wire(report: object) -> None:
 
 
 def test_layouts_byte_by_byte() -> None:
-    """Written out by hand from §10."""
+    """The expected bytes are written by hand from §10."""
     assert Encoders(left=1, right=-2).encode()[3:-2] == bytes.fromhex(
         "90 01000000 feffffff"
     )
@@ -184,7 +184,8 @@ def test_table_sensors_in_the_sip() -> None:
 def test_joystick_packets_and_driving() -> None:
     c = Client()
     c.send(17, 2)
-    c.ctrl(205, bytes((0, 50, 100, 1)))  # forward, half way, button 1
+    # Push the stick half way forward, with button 1.
+    c.ctrl(205, bytes((0, 50, 100, 1)))
     report = JoystickReport.decode(c.get(0xF8, 0.2)[-1])
     assert (report.button1, report.x, report.y, report.throttle) == (1, 512, 768, 1023)
     assert c.sip().flags & 1 << 9, "the joystick's button"
@@ -196,7 +197,7 @@ def test_joystick_packets_and_driving() -> None:
 
     assert c.robot.velocity.vx == pytest.approx(0.5, abs=0.01)
     top = c.robot.state.limits.a
-    # half way to the right, the throttle at 40 %
+    # Push the stick half way to the right, with the throttle at 40 %.
     c.ctrl(205, bytes((50, 0, 40, 1)))
     for _ in range(30):
         c.send(0)
@@ -245,8 +246,9 @@ def test_bumper_bits_and_stall() -> None:
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("mode", range(4))
 def test_bumpstall(mode: int, forward: bool) -> None:
-    """A pressed bumper of the chosen ring stalls the robot: the stall flags stay and
-    the motion is given up (§4.1).
+    """A pressed bumper of the chosen ring stalls the robot:
+
+    the stall flags stay and the motion ends (§4.1).
     """
     stalls, way = bool(mode & (1 if forward else 2)), 1 if forward else -1
     c = Client("peoplebot-sh", WALL, pose=Pose(1.0, 0.0, 0.0 if forward else math.pi))
@@ -280,7 +282,7 @@ def state(**values: bool) -> GripperState:
 
 
 def test_bits_of_both_layouts() -> None:
-    """Written out from §10.1."""
+    """The expected bytes are written by hand from §10.1."""
     resting = state(open=True, lift_down=True)
     assert (gripperbits.aria(resting), gripperbits.p2os(resting)) == (0b0011_0000, 0x21)
     closed = state(
@@ -351,7 +353,8 @@ def test_37_is_a_lasers_end_angle_behind_36() -> None:
 def test_36_is_the_grippers_behind_33_17() -> None:
     c = Client("p3dx-equipped")
     c.send(33, 17)
-    c.send(36, 50)  # one second up
+    # Move the lift up for one second.
+    c.send(36, 50)
     c.run(3.0)
     lift = c.robot.gripper_state
     assert not (lift.lift_up or lift.lift_down)
@@ -470,16 +473,16 @@ def test_config_names_what_is_there() -> None:
     )
 
 
-# -- what only reaches the log
+# -- commands that are only logged
 
 
 @pytest.mark.parametrize(
     ("number", "argument", "said"),
     [
-        (15, bytes((25, 60, 50, 72)), "sound: 60 for 0.5 s, 72 for 1 s"),
-        (90, 3, "command 90 (SOUND), 3"),
-        (91, 1, "command 91 (PLAYLIST), 1"),
-        (92, 0, "command 92 (SOUNDTOG), 0"),
+        (15, bytes((25, 60, 50, 72)), "r: sound: note 60 for 0.5 s, note 72 for 1 s"),
+        (90, 3, "command 90 (SOUND) with 3"),
+        (91, 1, "command 91 (PLAYLIST) with 1"),
+        (92, 0, "command 92 (SOUNDTOG) with 0"),
         (66, b"hi\x07", '66 (TTY3): "hi\\x07"'),
         (43, 5, "nothing is connected"),
         (67, 5, "nothing is connected"),
@@ -495,8 +498,8 @@ def test_sounds_and_serial_text(number: int, argument: int | bytes, said: str) -
 def test_an_order_of_firing_is_taken_and_changes_nothing(
     argument: bytes | None,
 ) -> None:
-    """POLLING (PIO-037): it is known, and all transducers still look in every period,
-    also when all warnings are wanted.
+    """POLLING (PIO-037) is accepted, and all transducers still fire in every period,
+    also with all warnings enabled.
     """
     c, other = Client(scene=WALL, warn_unsupported=True), Client(scene=WALL)
     c.send(3, argument)
@@ -580,8 +583,9 @@ def test_poses_of_both_lasers_count() -> None:
 
 
 def test_an_increment_of_nothing_is_refused() -> None:
-    """SIM_LRF_SET_RES 0 would stop all scans without a word: it is ignored, and the log
-    says so.
+    """SIM_LRF_SET_RES 0 would stop all scans silently:
+
+    it is ignored with a log line.
     """
     c = Client("p3dx-equipped")
     c.send(C.SIM_LRF_ENABLE, 2)
@@ -592,6 +596,7 @@ def test_an_increment_of_nothing_is_refused() -> None:
     c.send(C.SIM_LRF_SET_RES, 0)
     assert int.from_bytes(c.get(0x61, 0.5)[-1].data[:2], "little") == readings
     assert any(
-        "SIM_LRF_SET_RES: expected hundredths of a degree, not 0" in text
+        "SIM_LRF_SET_RES: expected a number of hundredths of a degree other than 0"
+        in text
         for text in c.log
     )

@@ -1,4 +1,4 @@
-"""AMBF's client without a simulator: commands, and when they end."""
+"""AMBF's client without a simulator: commands and their expiry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPICS = [
 
 
 class Bench:
-    """A client whose clock stands still, and a world that makes what it is asked for."""
+    """A client with a standing clock, and a world that creates the requested objects."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.sim_time = 50.0, 0.0
@@ -39,7 +39,7 @@ class Bench:
         self._sent.clear()
 
     def sent(self) -> Iterator[tuple[str, Any]]:
-        """What was sent since the last call."""
+        """Return the bytes sent since the last call."""
         names = {number: (name, kind) for number, name, kind, _ in TOPICS}
         for found in FrameReader().feed_bytes(b"".join(self._sent)):
             name, kind = names[found.number]
@@ -89,9 +89,7 @@ def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(
 
 
 def test_the_watchdog_of_a_stepped_loop_counts_simulated_time(bench: Bench) -> None:
-    """The force of one call ends with the same step, however long the loop takes, and
-    before that step.
-    """
+    """The force of one call ends with the same step for any duration of the loop."""
     for wall in (0.0, 0.3):
         bench.box.set_force(1.0, 0.0, 0.0)
         bench.world.enable_throttling(True)

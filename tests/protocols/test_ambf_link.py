@@ -1,4 +1,4 @@
-"""The connection of clients without ROS, and states that are made in place."""
+"""The connection of clients without ROS, and states encoded in place."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def test_frames_in_pieces_of_any_size(
     frames: list[tuple[Kind, int, bytes]], size: int
 ) -> None:
     encoded = [frame(*f) for f in frames]
+    # After a long packet, later packets are kept only once as many bytes have arrived.
     encoded.insert(
-        len(frames) // 2, topics_frame("2.0", TOPICS)
-    )  # a long one: those behind it are not kept until as much has come
+        len(frames) // 2,
+        topics_frame("2.0", TOPICS),
+    )
     ends, data = list(itertools.accumulate(map(len, encoded))), b"".join(encoded)
     reader, found = FrameReader(), []
     for k in range(0, len(data), size):
@@ -70,7 +72,7 @@ def test_frames_in_pieces_of_any_size(
     ],
 )
 def test_layouts_byte_by_byte(kind: Kind, data: bytes, expected: str) -> None:
-    """What programs in other languages send and expect."""
+    """The bytes that programs in other languages send and expect."""
     assert frame(kind, 0x01020304, data) == bytes.fromhex(expected)
 
 
@@ -109,7 +111,7 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
         stamp, rate, step, times = groups  # type: ignore[misc]
         message = types.blank(kind)
         message.header.stamp.sec, message.header.stamp.nanosec = stamp
-        # what comes after it is aligned in CDR
+        # The odd length shifts the following fields, which CDR must align.
         message.header.frame_id = "odd"
         message.dynamic_loop_freq, message.sim_step = rate[0], step[0]
         message.wall_time, message.sim_time = times

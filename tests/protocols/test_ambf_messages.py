@@ -1,4 +1,4 @@
-"""AMBF's messages: sums and bytes are those of ROS Noetic's own generator."""
+"""AMBF's messages: MD5 sums and bytes agree with ROS Noetic's generator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def golden(shared: Path, generation: str) -> dict[str, Any]:
 
 
 def filled(types: Types, kind: str, value: Any) -> Any:
-    """An example as a message."""
+    """Return an example as a message."""
     scalar = kind.removesuffix("[]")
     if kind.endswith("[]"):
         if "/" in scalar:
@@ -48,7 +48,7 @@ def filled(types: Types, kind: str, value: Any) -> Any:
 
 
 def text_of(kind: Any) -> str:
-    """A kind as rosbags describes it, as definitions write it."""
+    """Return a rosbags field kind in the syntax of message definitions."""
     sort, what = int(kind[0]), kind[1]
     if sort == 1:
         return what[0]
@@ -113,7 +113,7 @@ def test_sums_and_bytes_are_those_of_ros(
 def test_sums_without_the_recordings(
     types_of: dict[str, Types], name: str, sums: tuple[str, ...]
 ) -> None:
-    """The table of ambf-messages.md §1, in part."""
+    """The examples are a part of the table of ambf-messages.md §1."""
     for generation, md5 in zip(GENERATIONS, sums, strict=True):
         if md5:
             assert types_of[generation].definition(f"ambf_msgs/{name}")[1] == md5

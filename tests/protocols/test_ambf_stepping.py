@@ -1,4 +1,4 @@
-"""AMBF's clocks: lockstep, watchdogs, rates; on a clock of the test."""
+"""AMBF's clocks: lockstep, watchdogs and rates, with a clock of the test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botyard.protocols.ambf.stepping import Pace, Stepping
 
 
 def run(stepping: Stepping, most: int = 10_000) -> int:
-    """Steps that are made before the world waits."""
+    """Return the number of steps before the world waits."""
     steps = 0
     while stepping.may_step and steps < most:
         stepping.stepped()
@@ -23,7 +23,7 @@ def run(stepping: Stepping, most: int = 10_000) -> int:
 def test_each_toggle_is_exactly_n_steps_and_none_is_lost(
     toggles: list[tuple[int, int]],
 ) -> None:
-    """However many toggles come before the world gets round to stepping."""
+    """For any number of toggles before the world's next step."""
     stepping, clock, wanted, made = Stepping(), False, 0, 0
     stepping.command(True, clock, 10, 0.0)
     assert not stepping.may_step, "nothing is let through without a toggle"
@@ -46,7 +46,7 @@ def test_a_thousand_toggles() -> None:
         stepping.command(True, clock, 7, 0.0)
         assert run(stepping) == 7
         made += 7
-        # the same clock again is no toggle
+        # A repeated clock value is not a toggle.
         stepping.command(True, clock, 7, 0.0)
         assert run(stepping) == 0
 
@@ -74,8 +74,8 @@ def test_the_world_runs_free_again() -> None:
 
 
 def test_as_the_original_does_it() -> None:
-    """Up to n steps after the first throttled command, and a toggle that comes early is
-    lost (§7).
+    """At most n steps after the first throttled command, and an early toggle is lost
+    (§7).
     """
     stepping = Stepping(original=True)
     stepping.command(True, False, 5, 0.0)
@@ -84,7 +84,7 @@ def test_as_the_original_does_it() -> None:
     stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 5
     assert run(stepping) == 0
-    # the same clock again is no toggle
+    # A repeated clock value is not a toggle.
     stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 0
     stepping.command(True, True, 5, 0.0)

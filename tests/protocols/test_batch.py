@@ -1,4 +1,4 @@
-"""Reports made together are byte for byte those that each session makes for itself."""
+"""Reports made together have the same bytes as reports that each session makes alone."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def world(models: list[str]) -> tuple[NullModem, list[Session]]:
 
 
 class Together:
-    """Makes the reports of sessions with one batch."""
+    """Makes the reports of several sessions with one batch."""
 
     def __init__(self, modem: NullModem) -> None:
-        self.batch = Batch(modem._reporter._roster)
+        self.batch = Batch(modem._reporter.roster)
 
     def make(self, sessions: list[Session]) -> list[Made | None]:
         rows = np.array([session.row for session in sessions])
@@ -83,7 +83,9 @@ class Together:
 
 
 def alone(session: Session) -> tuple[bytes, bytes]:
-    """What the session would send by itself, without letting it notice."""
+    """Return the bytes that the session would send alone, without a change of its
+    state.
+    """
     state = session.port.state()
     scans = b""
     for laser in session.lasers:
@@ -162,7 +164,7 @@ def test_together_as_alone(script: list[list[tuple[int, bytes]]]) -> None:
 
 
 def test_a_usual_fleet_is_made_together_in_every_period() -> None:
-    """Not only is the result right: the way is taken."""
+    """The batch path is used, and its result is right."""
     modem, sessions = world(["p3dx"] * 6)
     for session in sessions:
         session.receive_data(command(35, 1), modem.now)
@@ -177,7 +179,7 @@ def test_a_usual_fleet_is_made_together_in_every_period() -> None:
 
 @pytest.mark.parametrize("last", [-1, 0, 1, 30, 31, 32, 62, 63, 90])
 def test_scans_of_any_length(last: int) -> None:
-    """From one reading in one packet to full and short ones behind each other."""
+    """From one reading in one packet to full and short packets in a row."""
     modem, sessions = world(["p3dx"] * 3)
     for session in sessions:
         for data in (command(36, -1), command(37, last), command(35, 1)):
@@ -282,7 +284,7 @@ def test_what_is_sent_again_while_time_stands_still_is_made_together(
 
 
 def test_a_new_session_does_not_claim_the_report_of_the_one_before_it() -> None:
-    """The buffer has become smaller since that session left."""
+    """The buffer has shrunk since that session left."""
     modem, sessions = world(["p3dx"] * 60)
     batch = Together(modem)
     batch.make(sessions)
@@ -299,8 +301,9 @@ def test_a_new_session_does_not_claim_the_report_of_the_one_before_it() -> None:
 
 
 def test_other_robots_come_and_go_between_two_reports() -> None:
-    """Readings then stand elsewhere, and none were taken yet: they are taken all at
-    once, and are those that each would take alone.
+    """Readings then have new places and none is taken yet:
+
+    they are taken all at once, and equal single readings.
     """
     modem, sessions = world(["p3dx"] * 5)
     for session in sessions:

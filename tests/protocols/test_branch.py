@@ -1,4 +1,4 @@
-"""What Pioneer clients see when the world goes on from an earlier moment."""
+"""Pioneer clients while the world goes on from an earlier moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.protocols.lines import Client
 
 
 def moved(packets: list[Packet]) -> list[bool]:
-    """Of each scan, whether it says that the robot was put elsewhere."""
+    """Return for each scan whether it reports a jump of the robot."""
     return [
         bool(part.flags & 1)
         for p in packets
@@ -20,7 +20,7 @@ def moved(packets: list[Packet]) -> list[bool]:
 def test_they_are_told_once_and_their_robot_waits() -> None:
     c = Client("p3dx-equipped", Scene(name="plane"))
     c.sim.history.keep()
-    # nobody has asked for anything yet
+    # The robot drives before any client has sent a request.
     c.run(2.0)
     c.send(4, 1)
     c.send(36, -30)
@@ -29,7 +29,8 @@ def test_they_are_told_once_and_their_robot_waits() -> None:
     assert not any(moved(c.run(8.0))[1:])
     before = c.sip()
     assert before.x > 1500 and c.sim.time > 10.0
-    c.send(11, 400)  # waits for the next step
+    # This command still waits for the next step when the run branches.
+    c.send(11, 400)
     c.sim.history.go_on_from(2.0)
     packets = c.run(1.0)
     assert moved(packets) == [True] + 9 * [False], (
@@ -47,9 +48,7 @@ def test_they_are_told_once_and_their_robot_waits() -> None:
 
 
 def test_the_watchdog_counts_from_the_moment() -> None:
-    """Simulated time that is not there any more says nothing about when the client was
-    heard.
-    """
+    """Simulated time that was abandoned does not count as silence of the client."""
     c = Client(sim=None)
     c.sim.history.keep()
     c.send(4, 1)

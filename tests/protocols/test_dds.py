@@ -20,7 +20,7 @@ TYPES = types()
 
 
 def test_names() -> None:
-    """By the ROS 2 design's mapping."""
+    """Names follow the mapping of the ROS 2 design."""
     assert naming.topic_name("/ann/odom") == "rt/ann/odom"
     assert naming.request_topic("/ann/stop") == "rq/ann/stopRequest"
     assert naming.response_topic("/ann/stop") == "rr/ann/stopReply"
@@ -39,7 +39,7 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
-        # what Jazzy's rosidl says (reference ros.md §4)
+        # Jazzy's rosidl prints these digests (reference ros.md §4).
         (
             "std_srvs/srv/SetBool",
             "abe9e4bb6b41b40e6789712c00ec8871923e089af3f667a79992a428cff2da0a",
@@ -63,13 +63,13 @@ def test_names() -> None:
     ],
 )
 def test_hashes(name: str, digest: str) -> None:
-    """Of messages and of services, also where a field is a char."""
+    """Of messages and services, also with a char field."""
     assert TYPES.hash(name) == f"RIHS01_{digest}"
     assert types("humble").hash(name) == ""
 
 
 def test_every_service_has_a_hash() -> None:
-    """All of ours that ROS 2 can know."""
+    """All of our services that ROS 2 can use."""
     for name in SERVICES:
         if name.split("/")[0] not in ("dynamic_reconfigure", "roscpp"):
             assert TYPES.hash(name.replace("/", "/srv/")).startswith("RIHS01_")
@@ -84,7 +84,7 @@ def test_every_service_has_a_hash() -> None:
 def test_requests_are_answered_to_whom_they_came_from(
     body: bytes, client: int, number: int, little: bool
 ) -> None:
-    """The header is found and repeated, in our byte order."""
+    """The header is found and repeated in our byte order."""
     mark = "<" if little else ">"
     data = bytes([0, little, 0, 0]) + struct.pack(f"{mark}Qq", client, number) + body
     request = split_request(data)
@@ -95,7 +95,7 @@ def test_requests_are_answered_to_whom_they_came_from(
 
 @given(st.binary(max_size=20))
 def test_requests_without_the_header_are_refused(data: bytes) -> None:
-    """Those of other RMWs."""
+    """Such names come from other RMWs."""
     with pytest.raises(PeerError, match="rmw_cyclonedds"):
         split_request(data)
 
@@ -104,8 +104,9 @@ def test_requests_without_the_header_are_refused(data: bytes) -> None:
     ("distro", "length"), [("humble", 24), ("jazzy", 16), ("kilted", 16)]
 )
 def test_graph(distro: str, length: int) -> None:
-    """Ends are listed by node, in the length that the distribution wants; a node goes
-    with its last end.
+    """Endpoints are listed by node, in the GID length of the distribution.
+
+    A node ends with its last endpoint.
     """
     store = types(distro)
     graph = Graph(store, b"p" * 16)
@@ -127,7 +128,7 @@ def test_graph(distro: str, length: int) -> None:
 
 
 def test_distributions() -> None:
-    """Of each the types are there; what is not known is said."""
+    """The types of each distribution are known; unknown ones are reported."""
     for name in DISTROS:
         distro, remark = distro_of(name)
         assert types(distro).distro == distro and not remark
@@ -143,7 +144,7 @@ def test_distributions() -> None:
 
 
 def test_environment() -> None:
-    """The variables of ROS 2."""
+    """The environment variables of ROS 2 are read."""
     assert Environment.read({}) == Environment(0, "SUBNET", ())
     assert Environment.read(
         {"ROS_DOMAIN_ID": "42", "ROS_LOCALHOST_ONLY": "1"}
@@ -165,8 +166,9 @@ def test_environment() -> None:
 
 
 def test_announcements() -> None:
-    """Where a participant says that it is there: the group, and the ports of hosts that
-    are found without it.
+    """The destinations of announcements:
+
+    the multicast group, and ports of hosts reached without it.
     """
     assert Environment(3).announce_to([]) == [("239.255.0.1", 8150)]
     local = Environment(0, "LOCALHOST").announce_to(["127.0.0.1", "10.0.0.1"])
@@ -181,7 +183,7 @@ def test_announcements() -> None:
 
 
 def test_what_is_not_served_is_said() -> None:
-    """Variables of other implementations, and security."""
+    """Variables of other implementations, and of security, are reported."""
     assert (
         Environment.unserved({"ROS_DOMAIN_ID": "3", "ROS_DISCOVERY_SERVER": ""}) == []
     )

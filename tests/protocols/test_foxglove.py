@@ -1,5 +1,6 @@
-"""Foxglove's session: hostile input, clients that do not read, and what clients learn
-of what comes and goes.
+"""Foxglove's session:
+
+hostile input, clients that do not read, and notices of robots that come and go.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def world() -> Iterator[World]:
 
 
 def taken(client: FoxgloveSession) -> list[Any]:
-    """All that there is to send: operations as dictionaries, binary messages as bytes."""
+    """Return all output: operations as dictionaries, binary messages as bytes."""
     found = []
     while data := client.data_to_send():
         found.append(json.loads(data) if isinstance(data, str) else data)
@@ -121,7 +122,7 @@ def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) 
     ]
     texts = [f["message"] for f in said(client, "subscribe", subscriptions=wishes)]
     assert texts == [
-        "foxglove: subscribe: no channel 99999",
+        "foxglove: subscribe: expected the id of a channel, found 99999",
         "foxglove: subscribe: subscription 2 already exists",
         "foxglove: subscribe: expected an id of 32 bits, found -1",
     ]
@@ -259,9 +260,7 @@ def test_a_message_of_many_errors_is_not_worked_off_to_its_end(
 
 
 def test_a_thousand_robots_come_in_one_message(world: World) -> None:
-    """Neither many messages nor many answers: who does not read meanwhile is not
-    disconnected.
-    """
+    """A client that reads nothing meanwhile is not disconnected."""
     client = world.client()
     taken(client)
     for k in range(60):
@@ -390,18 +389,18 @@ def test_parameters_are_checked_and_followed(world: World) -> None:
         )
         assert status["op"] == "status", name
 
-    assert (
-        said(
-            client, "setParameters", parameters=[{"name": acceleration, "value": 0.25}]
-        )
-        == []
-    )
-    # in force from the next step on, and looked for once a second
+    # The value applies from the next step on, but is read as it was set.
+    assert said(
+        client, "setParameters", parameters=[{"name": acceleration, "value": 0.25}]
+    ) == [
+        {
+            "op": "parameterValues",
+            "parameters": [{"name": acceleration, "value": 0.25, "type": "float64"}],
+        }
+    ]
     world.step(11)
     client.on_snapshot(0.0)
-    assert [f["parameters"] for f in taken(client) if isinstance(f, dict)] == [
-        [{"name": acceleration, "value": 0.25, "type": "float64"}]
-    ]
+    assert not [f for f in taken(client) if isinstance(f, dict)]
     said(client, "setParameters", parameters=[{"name": f"{node}.speed", "value": 2}])
     world.server._pace_changed()
     (told,) = taken(watcher)
@@ -464,7 +463,7 @@ def test_clients_that_go_leave_nothing(world: World) -> None:
     ids=["topic", "schema", "parameter", "id"],
 )
 def test_long_names_are_refused(world: World, fields: dict[str, Any]) -> None:
-    """They would be kept, or said again."""
+    """Such messages would be kept or repeated."""
     client = world.client()
     taken(client)
     (told,) = said(client, fields.pop("op"), **fields)
@@ -501,7 +500,7 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
 def test_one_address_leaves_room_for_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many clients of one address have no more together than a share."""
+    """Many clients of one address together get one share."""
     monkeypatch.setattr(world.server._shares, "_each", 3 * 600)
 
     def following(source: str) -> str:

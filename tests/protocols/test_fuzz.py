@@ -1,5 +1,6 @@
-"""Nothing that a client can send raises, kills a session, or stops the reports; and
-coverage-guided fuzzing where atheris runs.
+"""No bytes of a client raise, end a session or stop the reports.
+
+Where atheris runs, fuzzing is guided by coverage.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.protocols.lines import Client
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures that a fuzzed SIM_CTRL 8 asks for go to a folder of the test."""
+    """Redirect pictures of a fuzzed SIM_CTRL 8 to a folder of the test."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -121,8 +122,8 @@ def test_reports_stay_within_their_fields_in_extreme_states() -> None:
 
 @pytest.mark.peer
 def test_coverage_guided_fuzzing(tmp_path: Path) -> None:
-    """A bounded run of atheris over parser, session and commands, in a process of its
-    own.
+    """A bounded run of atheris over parser, session and commands, in a separate
+    process.
     """
     if importlib.util.find_spec("atheris") is None:
         if os.environ.get("CI"):
@@ -130,8 +131,8 @@ def test_coverage_guided_fuzzing(tmp_path: Path) -> None:
         pytest.skip("atheris has no wheel for this platform")
 
     target = Path(__file__).with_name("fuzz_session.py")
-    # by a process in between: to the greatest memory of a process Linux counts that of
-    # the one that began it, and libFuzzer stops by it
+    # A process in between is needed: Linux counts a parent's memory to the child's
+    # peak, and libFuzzer stops at a limit of it.
     done = subprocess.run(
         [
             sys.executable,

@@ -36,7 +36,7 @@ MOVING = ["p3dx", "p3at", "amigo", "patrolbot-sh", "seekur"]
 
 
 def near(ours: list[int], theirs: list[int], tolerance: int = 40) -> int:
-    """How many of the ranges (mm) are farther apart than the tolerance."""
+    """Return how many ranges (mm) differ by more than the tolerance."""
     return int((np.abs(np.array(ours) - np.array(theirs)) > tolerance).sum())
 
 
@@ -139,8 +139,8 @@ def test_config(shared: Path, model: str) -> None:
 
 # -- motion
 
-# recording → (note of the command, target in m/s or rad/s, axis); the ramp model is fed
-# with the recorded step times
+# Recording → (note of the command, target in m/s or rad/s, axis). The ramp model gets the recorded
+# step times.
 RAMPS = [
     *((f"motion.vel300.{m}", "VEL 300", 0.3, 0) for m in MOVING),
     *((f"motion.vel300.{m}", "STOP", 0.0, 0) for m in MOVING),
@@ -155,7 +155,7 @@ RAMPS = [
 def test_ramps_follow_the_recorded_steps(
     shared: Path, name: str, note: str, target: float, axis: int
 ) -> None:
-    """Each recorded velocity is what the ramp makes of the one before in the recorded
+    """Each recorded velocity follows from the one before by the ramp in the recorded
     step time (or a repeated step).
     """
     deviation("ramp-time", "sip-timing", "sip-rot-vel-resolution", "command-delay")
@@ -187,7 +187,7 @@ def test_ramps_follow_the_recorded_steps(
         v = velocity(sip)
         expected = ramp(current, target, accel, decel, stat.last_ms / 1000, snap)
         if begun == 0 and abs(v - current) < tolerance / 10:
-            # the command has not been read yet
+            # The original has not read the command yet.
             continue
 
         begun += 1
@@ -204,8 +204,9 @@ def test_ramps_follow_the_recorded_steps(
     [f"motion.vel300.{m}" for m in MOVING] + [f"motion.rvel30.{m}" for m in MOVING],
 )
 def test_replayed_velocities(shared: Path, name: str) -> None:
-    """The whole session replayed: from the first changed report on, velocities agree
-    step by step.
+    """The whole session replayed:
+
+    after the first changed report velocities agree step by step.
     """
     deviation(
         "command-delay",
@@ -230,7 +231,7 @@ def test_replayed_velocities(shared: Path, name: str) -> None:
     mine, theirs = profile(ours, spec.pioneer.vel_conv), profile(recording.steps, 1.0)
     for (v1, w1), (v2, w2) in zip(mine, theirs, strict=True):
         assert abs(v1 - v2) <= 15
-        # whole degrees in the recording, and its ramp ran on steps of up to 110 ms
+        # The recording has whole degrees, and its ramp ran on steps of up to 110 ms.
         assert abs(w1 - w2) <= 1.5 + 1.0
 
 
@@ -246,8 +247,8 @@ def test_ends_of_moves_and_headings(shared: Path, name: str) -> None:
     stats = [s for step in recording.steps for s in step.simstats()]
     last, robot = stats[-1], modem.sim.robots["robot"]
     if "move" in name:
-        # some recordings end before the original has arrived: its own law says how much
-        # was left
+        # Some recordings end before the original has arrived; the deceleration law of the original
+        # gives the remaining distance.
         left = 0.0 if abs(stats[-2].x_mm - last.x_mm) <= 1 else abs(1000 - last.x_mm)
         assert abs(robot.truth.x * 1000 - last.x_mm) <= 15 + left
         assert robot.truth.x == pytest.approx(1.0, abs=1e-3)
@@ -281,16 +282,14 @@ STEADY = [
     "vel_over_max",
     "odom_constant",
 ]
-# steps at whose end the original does on purpose something else: recording → beginnings
-# of their notes
+# Steps at whose end botyard deliberately differs from the original: recording → prefixes of their
+# notes.
 DIFFERENT: dict[str, tuple[str, ...]] = {"limits": ("VEL 300", "RVEL 50")}
 
 
 @pytest.mark.parametrize("name", STEADY)
 def test_steady_states(shared: Path, name: str) -> None:
-    """Wherever the recorded velocity no longer changes, ours is the same; so are the
-    flags.
-    """
+    """Wherever the recorded velocity is constant, ours is the same, as are the flags."""
     deviation(
         "vel-clamped-by-setv",
         "move-law",
@@ -367,16 +366,15 @@ def test_stall(shared: Path, name: str) -> None:
     ours = golden.replay(modem, line, recording)
 
     def contact(steps: list[golden.Step]) -> tuple[int, int]:
-        """Pose at the end of the drive into the wall, mm."""
+        """Return the pose at the end of the drive into the wall, mm."""
         index = next(i for i, s in enumerate(steps) if s.note.startswith("rotate"))
         stat = [s for step in steps[:index] for s in step.simstats()][-1]
         return stat.x_mm, stat.y_mm
 
     mine, theirs = contact(ours), contact(recording.steps)
     spec = load_robot(recording.model)
-    offset = (
-        abs(sum(x for x, _ in (min(spec.outline), max(spec.outline))) / 2) * 1000
-    )  # the original leaves the body's offset out
+    # The original ignores the body's offset, so allow for it.
+    offset = abs(sum(x for x, _ in (min(spec.outline), max(spec.outline))) / 2) * 1000
     assert math.dist(mine, theirs) <= offset + 40
     stalled = [
         s.stall_bumpers for step in ours for s in step.sips() if step.note == "stalled"
@@ -423,8 +421,8 @@ def test_sonar(shared: Path, model: str) -> None:
 
     assert total
     assert misses <= max(1, math.ceil(total * 0.03)), f"{misses} of {total}"
-    # the last report of the step: SONAR 0 stands twice in these recordings, as a mark
-    # and as the command
+    # The last report of the step: SONAR 0 occurs twice in these recordings, as a mark
+    # and as the command.
     off = [s for step in ours for s in step.sips() if step.note == "SONAR 0"][-1]
     on = [s for step in ours for s in step.sips() if step.note == "SONAR 1"][-1]
     assert (len(off.sonar), off.flags & 30) == (0, 0)
@@ -432,7 +430,7 @@ def test_sonar(shared: Path, model: str) -> None:
 
 
 def scans(steps: list[golden.Step], packet_type: int) -> list[tuple[str, list[int]]]:
-    """The last complete scan after each pose, with the note of its step."""
+    """Return the last complete scan after each pose, with the note of its step."""
     out = []
     for step in steps:
         parts = [LaserPart.decode(p) for p in step.received if p.id == packet_type]
@@ -478,8 +476,8 @@ LASERS = [
 
 @pytest.mark.parametrize("name", LASERS)
 def test_laser(shared: Path, name: str) -> None:
-    """Framing and counts of the served scan; ranges by casting our own rays at the
-    recorded bearings (fov/n apart).
+    """Framing and counts of the served scan; ranges from our own rays at the recorded
+    bearings (fov/n apart).
     """
     deviation("laser-spacing", "exact-geometry", "laser-asymmetric", "laser-count")
     recording = golden.read(shared, f"laser.{name}")
@@ -514,7 +512,6 @@ def test_laser(shared: Path, name: str) -> None:
         )
         sim.core.devices.configure("recorded", "robot", 99, Visible.LASER, [bundle])
         cast = np.rint(sim.core.devices.read(sim.core.engine, "recorded").ranges * 1000)
-        # the limit of the wire, and of the recorded device
         misses += near(list(cast[::-1] if flipped else cast), ranges)
         total += n
 
@@ -548,8 +545,8 @@ def test_no_laser_no_packets(shared: Path) -> None:
 
 @pytest.mark.parametrize("name", ["laser.p3dx-sh.moving", "laser.p3dx-sh.moving2"])
 def test_laser_while_driving(shared: Path, name: str) -> None:
-    """0x60 carries the odometry of its SIP in mm and degrees; 0x61 the flag that the
-    robot was put elsewhere.
+    """0x60 carries the odometry of its SIP in mm and degrees, 0x61 the flag of a jump
+    of the robot.
     """
     deviation("laser-moved-flag")
     recording = golden.read(shared, name)
@@ -710,8 +707,9 @@ def test_bad_input_leaves_the_session_alive(shared: Path, name: str) -> None:
         asked = sum(
             s.sent.count(bytes.fromhex("fafb06ed3b0100ee3b")) for s in recording.steps
         )
-        # the split packets count too; the truncated one swallows its follower's header,
-        # and both followers are then found
+        # The split packets count as well. The truncated one swallows its follower's
+        # header,
+        # and both followers are then found.
         assert sum(len(s.simstats()) for s in ours) == asked + 2
 
     if name == "bad.sync":
@@ -726,8 +724,9 @@ def test_bad_input_leaves_the_session_alive(shared: Path, name: str) -> None:
     "name", ["p3dx-sh.defaults", "p3dx-sh.live", "p3dx-sh.noise", "p3dx-nolaser"]
 )
 def test_laser_packets_by_count(shared: Path, name: str) -> None:
-    """Reconfigured while on, left at its defaults, with noise: kinds, totals and sizes
-    of the packets of each step.
+    """Reconfigured while on, left at the defaults, with noise:
+
+    kinds, totals and sizes of the packets of each step.
     """
     recording = golden.read(shared, f"laser.{name}")
     modem, line = golden.simulate(
@@ -741,7 +740,7 @@ def test_laser_packets_by_count(shared: Path, name: str) -> None:
 
     compared = 0
     for mine, theirs in zip(ours, recording.steps, strict=True):
-        # switching off is read a step or two later there
+        # The original reads the command that switches the laser off a step or two later.
         if len(theirs.sips()) >= 4 and not theirs.note.endswith("ENABLE 0"):
             assert last_scan(mine) == last_scan(theirs), theirs.note
             compared += 1
@@ -750,14 +749,15 @@ def test_laser_packets_by_count(shared: Path, name: str) -> None:
 
 
 def test_stock_noise_is_as_wide_as_recorded(shared: Path) -> None:
-    """Away from edges a reading spreads over ± 5 mm (LMS-200) in the recording and
-    here.
+    """Away from edges a reading spreads over ± 5 mm (LMS-200) in the recording and in
+    botyard.
     """
     recording = golden.read(shared, "laser.p3dx-sh.noise")
 
     def spreads(steps: list[golden.Step]) -> np.ndarray:
         scans, whole = [], []
-        longest = max(steps, key=lambda step: len(step.received))  # one pose
+        # The longest step holds the scans from one pose.
+        longest = max(steps, key=lambda step: len(step.received))
         for packet in (p for p in longest.received if p.id in (0x60, 0x61)):
             part = LaserPart.decode(packet)
             whole = [*whole, *part.ranges_mm] if part.first else list(part.ranges_mm)
@@ -774,7 +774,7 @@ def test_stock_noise_is_as_wide_as_recorded(shared: Path) -> None:
 
 
 def test_stock_sonar_noise_is_as_wide_as_recorded(shared: Path) -> None:
-    """± 0.5 mm: at rest every transducer reads one of two neighbouring millimetres."""
+    """± 0.5 mm: at rest every transducer reads one of two adjacent millimetres."""
     recording = golden.read(shared, "sonar.p3dx.noise")
     modem, line = golden.simulate(shared, recording, sensor_noise=True)
     ours = golden.replay(modem, line, recording)

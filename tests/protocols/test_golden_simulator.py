@@ -1,5 +1,6 @@
-"""Recordings of what the original answers about the simulation itself: maps, SIMINFO,
-two robots, factories, odds and ends.
+"""Recordings of the original's answers about the simulation:
+
+maps, SIMINFO, two robots, factories, single commands.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.shared
 def with_maps(
     shared: Path, name: str
 ) -> tuple[golden.Recording, list[golden.Step], NullModem]:
-    """A recording replayed by a simulator whose clients may load the reference maps."""
+    """Replay a recording with a simulator whose clients may load the reference maps."""
     recording = golden.read(shared, name)
     maps = shared / "data/maps"
     sim = Simulation.load(
@@ -41,7 +42,7 @@ def with_maps(
 
 
 def map_answers(steps: list[golden.Step]) -> list[tuple[str, list[tuple[int, str]]]]:
-    """For each load command, what was answered."""
+    """Return the answer to each load command."""
     out = []
     for step in steps:
         if step.sent[3:4] == b"\xec" and step.sent[5] in (1, 2):
@@ -53,8 +54,8 @@ def map_answers(steps: list[golden.Step]) -> list[tuple[str, list[tuple[int, str
 
 @pytest.mark.parametrize("name", ["factory.map", "simctrl.map", "simctrl.map_nonul"])
 def test_maps(shared: Path, name: str) -> None:
-    """Where the original answers, we answer the same; where it is silent, the
-    documented answer comes.
+    """Where the original answers, botyard answers the same; where it is silent, botyard
+    gives the documented answer.
     """
     deviation("map-changed-always", "map-name-counted", "map-name-case")
     recording, ours, modem = with_maps(shared, name)
@@ -71,7 +72,9 @@ def test_maps(shared: Path, name: str) -> None:
             0,
             1,
             2,
-        ],  # loaded, unchanged, unchanged under its other spelling, master, refused, loaded, missing
+            # The maps are: loaded, unchanged, unchanged with its other spelling, master, refused,
+            # loaded, missing.
+        ],
         "map_nonul": [1, 0],
     }[name.rpartition(".")[2]]
     answers = map_answers(mine)
@@ -101,8 +104,8 @@ def test_the_ghost_of_that_session_is_one(shared: Path) -> None:
     "name", ["siminfo.p3dx-sh", "siminfo.patrolbot-sh", "siminfo.seekur"]
 )
 def test_siminfo(shared: Path, name: str) -> None:
-    """Names and types of devices; the numbers of the sonar are uninitialised memory
-    there.
+    """Names and types of devices; the original's sonar numbers are uninitialised
+    memory.
     """
     deviation("siminfo-numbers", "siminfo-version")
     recording = golden.read(shared, name)
@@ -162,22 +165,22 @@ def test_odds_and_ends(shared: Path) -> None:
             assert (a.x, a.y, a.th) == (b.x, b.y, b.th) == (0, 0, 0)
 
     assert compared > 12
-    # 0x0F0F: mask and states of the low half; nothing changes for outputs that are set
-    # already
+    # 0x0F0F holds the mask and the states of the low half; outputs that are set already do not
+    # change.
     assert ours[-1].sips()[-1].digout == 0xFF
     assert any('"hello from recorder"' in text for text in line.log)
     said = " ".join(line.log)
     for number in (22, 33, 200):
         assert f"command {number}" in said
-    # ENCODER and IOREQUEST are answered here
+    # botyard answers ENCODER and IOREQUEST, on which the original is silent.
     last = next(s for s in ours if s.note.startswith("200"))
     assert {p.id for p in last.received} >= {0x90, 0xF0}
     deviation("answers-where-silent")
 
 
 def test_two_robots(shared: Path) -> None:
-    """One sees the other with laser and sonar, is stopped by it, and goes through it
-    once it is a ghost.
+    """A robot sees the other one with laser and sonar, is stopped by it, and passes
+    through it as a ghost.
     """
     deviation(
         "stall-contact",
@@ -239,8 +242,9 @@ def test_two_robots(shared: Path) -> None:
 def test_what_a_factory_or_a_second_client_is_told_first(
     shared: Path, name: str
 ) -> None:
-    """First reports of a session: fresh robots begin with motors on at odometry zero
-    (the sockets: tests/servers).
+    """First reports of a session:
+
+    a new robot starts with motors on and odometry zero (the sockets: tests/servers).
     """
     recording = golden.read(shared, name)
     recording.meta.setdefault("model", "p3dx")
@@ -259,7 +263,7 @@ def test_what_a_factory_or_a_second_client_is_told_first(
 
 
 def test_discovery_datagrams(shared: Path) -> None:
-    """Which datagrams are answered, and with what bytes."""
+    """The datagrams that are answered, and the bytes of the answers."""
     deviation("discovery-at-once")
     answered: dict[bytes, bytes | None] = {}
     last = b""
@@ -297,8 +301,8 @@ CLIENTS = [
 def test_sessions_of_unmodified_clients_go_as_a_client_needs(
     shared: Path, name: str
 ) -> None:
-    """What programs of AriaCoda sent, in their times; the answers are checked against
-    what client libraries rely on (§15).
+    """Bytes of AriaCoda programs at their times; the answers have the properties that
+    client libraries rely on (§15).
     """
     recording = golden.read(shared, f"client.{name}")
     modem, line = golden.simulate(shared, recording)
@@ -349,8 +353,8 @@ def test_sessions_of_unmodified_clients_go_as_a_client_needs(
 
 
 def test_every_recording_is_used(shared: Path) -> None:
-    """Each file of the reference is named by a test of the Pioneer side (those of other
-    protocols belong to other tests).
+    """A test of the Pioneer side names each file of the reference; files of other
+    protocols have other tests.
     """
     sources = "".join(
         p.read_text("utf-8") for p in Path(__file__).parent.parent.rglob("test_*.py")

@@ -1,5 +1,6 @@
-"""Every model behind the wire: handshake, CONFIG, sizes of reports, sonar and laser
-counts, motion.
+"""Every model on the wire:
+
+handshake, CONFIG, sizes of reports, sonar and laser counts, motion.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def test_every_model_serves_clients(name: str) -> None:
 
 
 def test_a_ring_of_more_than_32_goes_round() -> None:
-    """40 transducers: 32 in one report, 8 in the next, the count is that of the packet
-    (PIO-082, HIS-004).
+    """40 transducers:
+
+    32 in one report, 8 in the next; the count belongs to the packet (PIO-082, HIS-004).
     """
     from tests.protocols.lines import Client
 
@@ -63,7 +65,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 def test_a_robot_that_is_silent_about_the_simulation_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """SIMSTATs that are left out, on request and before reports."""
+    """SIMSTAT is left out, on request and before reports."""
     send = Session.send
 
     def silent(self: Session, data: bytes) -> None:
@@ -129,7 +131,10 @@ HELLO = [
             "motors bit",
         ),
         ([(0.4, "rx", Sip(battery10=130, flags=1 << 5).encode())], "E-stop"),
-        ([(0.4, "rx", Sip(battery10=90).encode())], "battery 9.0 V"),
+        (
+            [(0.4, "rx", Sip(battery10=90).encode())],
+            "unusable battery values in the report at 0.40 s: 9.0 V",
+        ),
         (
             [(0.4, "tx", command(18)), (0.5, "rx", Sip(battery10=130).encode())],
             "CONFIG at 0.40 s has no answer",
@@ -191,9 +196,7 @@ def test_broken_scans_are_found() -> None:
 
 
 def test_settings_are_read_back_by_every_model_as_they_were_set() -> None:
-    """SETV, SETRV, SETA, SETRA, then CONFIG: the number that was set, or the model's
-    own limit.
-    """
+    """After SETV, SETRV, SETA, SETRA, CONFIG has the set number or the model's limit."""
     sim = Simulation()
     for i, name in enumerate(DRIVING):
         sim.add_robot(name, name, pose=Pose(5.0 * i, 0.0, 0.0))

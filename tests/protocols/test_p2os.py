@@ -46,7 +46,7 @@ def test_it_connects_and_gets_a_report_for_each_command() -> None:
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_a_sync_that_begins_in_the_middle(first: int) -> None:
-    """A driver that restarts sends a wrong number first; the robot adopts it (HSK-007)."""
+    """A restarted driver sends a wrong number first; the robot adopts it (HSK-007)."""
     _, client = connect(first=first)
     assert client.restarts == 0
     assert client.sip is not None
@@ -85,8 +85,9 @@ def test_positions_modulo_4096_follow_the_robot_far() -> None:
 
 
 def test_a_fast_robot_taints_its_odometry_as_a_real_one_does() -> None:
-    """More than 100 mm a report is not believed by p2os: a limit of the driver, stated
-    in the reference (§5).
+    """p2os ignores motion of more than 100 mm a report:
+
+    a documented limit of the driver (§5).
     """
     modem, client = connect("seekur")
     while modem.sim.robots["r"].truth.x < 15.0:

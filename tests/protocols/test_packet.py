@@ -74,8 +74,8 @@ def test_integer_arguments_round_trip(value: int) -> None:
 
 @given(st.integers(-128, 127), st.integers(-128, 127))
 def test_byte_pairs_survive_the_sign_of_the_argument(left: int, right: int) -> None:
-    """Clients send (high << 8) + (low & 0xFF) as a signed number; both bytes must come
-    out again (§1).
+    """Clients send (high << 8) + (low & 0xFF) as a signed number; both bytes come out
+    unchanged (§1).
     """
     (packet,) = Parser().feed_bytes(command(32, (left << 8) + (right & 0xFF)))
     low, high = packet.byte_pair()
@@ -170,8 +170,8 @@ GOOD = command(237, 1)
     ],
 )
 def test_a_good_packet_after_a_bad_one_is_found(before: bytes, lost: int) -> None:
-    """A truncated packet swallows the start of the next; the one after that, at the
-    latest, is found along with it.
+    """A truncated packet swallows the start of the next one; the packet after that is
+    found at the latest.
     """
     parser = Parser()
     found = parser.feed_bytes(before + GOOD * (1 + lost))

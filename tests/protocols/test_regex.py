@@ -1,5 +1,6 @@
-"""Extended regular expressions whose time is bounded: the same answers as Python's
-engine, where that has any.
+"""Extended regular expressions with bounded time:
+
+the same answers as Python's engine where that has one.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def test_it_matches_what_pythons_engine_matches(pattern: str, text: str) -> None
 
 
 class SystemPattern:
-    """The C library's extended regular expressions (regcomp, regexec), which other
-    simulators use.
+    """The C library's extended regular expressions (regcomp, regexec), as other
+    simulators use them.
     """
 
     EXTENDED, NO_SUB = 1, 8
@@ -167,7 +168,7 @@ def test_what_is_none(pattern: str) -> None:
 
 
 def test_the_depth_of_groups_is_counted_where_they_are_in_each_other() -> None:
-    # the pattern itself is the first level
+    # The pattern itself counts as the first level.
     most = MAX_DEPTH - 1
     side_by_side = "(a)" * 51
     for pattern in ("(" * most + "a" + ")" * most, side_by_side):

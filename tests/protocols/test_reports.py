@@ -77,8 +77,8 @@ def test_sip_round_trip_and_size(sip: Sip) -> None:
 
 
 def test_a_sip_cut_short_reads_as_zeros() -> None:
-    """Fields whose bytes are there read as they are, all behind the cut as 0, sonar
-    readings only whole (PIO-094).
+    """Complete fields are read, all later ones are 0, and sonar readings count only if
+    complete (PIO-094).
     """
     sip = Sip(
         x=257,
@@ -212,8 +212,8 @@ def test_config_round_trip_of_every_field() -> None:
         (-90, 90, 0.1, 1801, False),
         (-90, 90, 0.0, 0, False),
         (0, 0, 1.0, 1, False),
-        # increments that do not divide the field of view, and fields of view that are
-        # not whole degrees, round up
+        # Numbers of readings round up where increments do not divide the field of view, and where
+        # the field of view has fractions of a degree.
         (0, 10, 3.0, 5, False),
         (-50, 50, 0.6, 168, False),
         (100, 0, 8.0, 14, True),
@@ -264,7 +264,7 @@ def test_positions_wrap_as_16_bit_counters() -> None:
 
 @pytest.mark.parametrize("clients", [1, 4])
 def test_reports_are_in_the_models_own_units(clients: int) -> None:
-    """Each field times its conversion is what the engine knows, for one client and for
+    """Each field times its conversion equals the engine's value, for one client and for
     several served together (PIO-071 … 073, 081).
     """
     odd = {
@@ -366,8 +366,10 @@ def test_config_reports_the_models_true_limits() -> None:
 
 @pytest.mark.parametrize("clients", [1, 4])
 def test_what_does_not_fit_into_a_field_is_its_limit(clients: int) -> None:
-    """MOT-012, HIS-001: a robot of 90 m/s; wheels, turn rates and limits saturate, for
-    one client and for several.
+    """MOT-012, HIS-001:
+
+    a robot at 90 m/s; wheels, turn rates and limits saturate, for one client and for
+    several.
     """
     model = load_robot("p3dx")
     fast = MotionLimits(
@@ -410,7 +412,7 @@ def test_what_does_not_fit_into_a_field_is_its_limit(clients: int) -> None:
 
 @pytest.mark.parametrize("model", ["p3dx", "seekur"])
 def test_config_follows_what_the_client_has_set(model: str) -> None:
-    """Settings are those in force, limits stay the model's (PIO-099)."""
+    """Settings are the current ones, limits stay the model's (PIO-099)."""
     sim = Simulation()
     spec = sim.add_robot(model, "r").spec
     line = NullModem(sim).connect("r")
@@ -490,7 +492,7 @@ def test_config_follows_what_the_client_has_set(model: str) -> None:
 
 
 def test_laser_packets_byte_by_byte() -> None:
-    """Written out by hand from §7 (LAS-001, LAS-002, LAS-009)."""
+    """The expected bytes are written by hand from §7 (LAS-001, LAS-002, LAS-009)."""
     part = LaserPart(
         total=0x0105,
         first=0x0020,
@@ -569,7 +571,7 @@ def test_scans_come_with_odometry_or_with_strengths(clients: int) -> None:
 
 
 def test_simstat_byte_by_byte() -> None:
-    """Written out by hand from §8: each field in its place (SIM-011)."""
+    """Written by hand from §8: each field in its place (SIM-011)."""
     stat = SimStat(
         flags=0x01020304,
         sim_ms=0x1112,
@@ -595,8 +597,9 @@ def test_simstat_byte_by_byte() -> None:
 
 
 def test_simstat_tells_steps_true_pose_and_errors() -> None:
-    """What a client gets is what the simulator knows: steps, the true pose and not
-    odometry, errors by axis (SIM-014 … 016, ODO-008).
+    """A client gets the simulator's values:
+
+    steps, the true pose and not odometry, errors by axis (SIM-014 … 016, ODO-008).
     """
     spec = replace(load_robot("p3dx"), odometry_error=Axes(0.001, 0.002, 0.003))
     sim = Simulation(odometry_error="constant", step=0.05)
@@ -629,8 +632,8 @@ def test_simstat_tells_steps_true_pose_and_errors() -> None:
 
 
 def test_simstat_tells_what_gps_reads() -> None:
-    """Degrees × 10⁷, altitude in cm, 100 × the model's dilution of precision; 0 where
-    reception is bad (SIM-013, SIM-017, SIM-018).
+    """Degrees × 10⁷, altitude in cm, 100 × the model's dilution of precision; 0 with
+    bad reception (SIM-013, SIM-017, SIM-018).
     """
     bad = Area(
         kind="BadGPSSector", name="", corners=((90, -1), (110, -1), (110, 1), (90, 1))
@@ -674,7 +677,7 @@ def test_simstat_of_a_world_without_and_with_a_map() -> None:
 
 
 def test_millimetres_and_degrees_go_back_as_they_came() -> None:
-    """All conversions of what a client sets round: no 44°/s comes back as 43."""
+    """Conversions of a client's values round: 44°/s never comes back as 43."""
     for size in range(65536):
         for convert, back in ((units.from_mm, units.mm), (units.from_deg, units.deg)):
             value = back(convert(size))

@@ -1,5 +1,6 @@
-"""Protocols know a robot by `RobotPort` alone: they are imported without the engine,
-the simulation, and the compiler.
+"""Protocols know a robot only by `RobotPort`:
+
+they import without the engine, the simulation and the compiler.
 """
 
 import subprocess

@@ -1,5 +1,6 @@
-"""The server side of ROS 2 actions, without a network: all messages go through their
-bytes, and time is a number.
+"""The server side of ROS 2 actions without a network:
+
+all messages are encoded, and time is a number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import PeerError, WorldError
-from botyard.protocols.ros_messages import types as ros_types
+from botyard.protocols.ros_messages import typenames
 from botyard.protocols.ros_messages.actions import (
     MAX_ACTIVE_GOALS,
     MAX_GOALS,
@@ -26,6 +27,7 @@ from botyard.protocols.ros_messages.actions import (
     Status,
 )
 from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.rosidl import add_action
 from botyard.protocols.ros_messages.types import Types, types
 
 TYPES = types()
@@ -36,7 +38,7 @@ NEVER = Stamp(0, 0)
 
 
 class Bench:
-    """An action server, its clock, and a client of all its ends."""
+    """An action server, its clock, and a client of all its endpoints."""
 
     def __init__(self, execute: Callable[[Goal], None] | None = None) -> None:
         self.now = 0.0
@@ -74,7 +76,7 @@ class Bench:
 
     @property
     def status(self) -> dict[bytes, int]:
-        """What the status topic says now."""
+        """Return the current status topic."""
         listed = self._through(
             "action_msgs/msg/GoalStatusArray", self.server.topics[1].make(self.stamp)
         ).status_list
@@ -82,7 +84,7 @@ class Bench:
 
     def call(self, end: str, **fields: Any) -> Any:
         service = self._ends[end]
-        kind = ros_types.service_name(service.type_name)
+        kind = typenames.service_name(service.type_name)
         answer = service.serve(
             self._through(f"{kind}_Request", TYPES.filled(f"{kind}_Request", fields))
         )
@@ -134,13 +136,14 @@ def passed(text: str = "") -> dict[str, Any]:
 
 
 def test_the_types_have_the_hashes_that_rosidl_gives_them() -> None:
-    """Those of an action that was compiled for Jazzy, and of CancelGoal."""
+    """The hashes of an action compiled for Jazzy, and of CancelGoal."""
     store = Types("jazzy")
     store.encode_cdr(
         store.filled("action_msgs/msg/GoalInfo", {}), "action_msgs/msg/GoalInfo"
     )
-    store._add_action(
+    add_action(
         store._two,
+        store._parse,
         "rob599_msgs/action/Fibonacci",
         "int64 number",
         "int64[] sequence",
@@ -176,12 +179,15 @@ def test_its_ends_are_those_that_clients_look_for() -> None:
 
 
 def test_feedback_fits_in_a_queue_of_ten_messages() -> None:
-    """Steps are quicker than readers: 8 at once, then 100 a second, and the last."""
+    """Steps are faster than readers:
+
+    eight messages at once, then 100 a second, and always the last one.
+    """
     bench = Bench()
     bench.send(key(7), steps=1000)
     (goal,) = bench.begun
     for n in range(1, 1001):
-        # A thousand steps in a tenth of a second.
+        # All thousand steps take a tenth of a second.
         bench.now += 1e-4
         goal.feedback(completed_steps=n, remaining_steps=1000 - n)
     goal.end(Status.SUCCEEDED, **passed("well"))
@@ -281,7 +287,8 @@ def test_results_expire() -> None:
 
 def test_what_clients_may_cost_is_bounded() -> None:
     bench = Bench()
-    bench.server.topics[1].publish = lambda: None  # decoding each would take long
+    # Ignore the published states: decoding each would take too long.
+    bench.server.topics[1].publish = lambda: None
     assert not bench.send(bytes(16)), "all goals are meant by that"
     assert bench.send(key(1)) and not bench.send(key(1)), "it is there already"
     assert [bench.send(key(n)) for n in range(2, 30)].count(
@@ -318,7 +325,8 @@ def test_whatever_clients_do_the_states_are_those_of_the_design(
 ) -> None:
     """A naive twin keeps each goal's state in a dictionary."""
     bench = Bench()
-    bench.stamp = NEVER  # simulated time begins with it
+    # Simulated time starts with `NEVER`.
+    bench.stamp = NEVER
     twin: dict[bytes, tuple[int, float]] = {}
     for act, number in acts:
         twin = {

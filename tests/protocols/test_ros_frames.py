@@ -1,5 +1,5 @@
 """Transforms and covariances of all robots at once, against objects, the state, and
-many robots whose odometry errs.
+many robots with odometry errors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ERRING = replace(
 def shown(
     robots: list[Robot], profile: str, is_localized: bool = False
 ) -> tuple[StepData, list[RobotTopics]]:
-    """Robots as ROS shows them."""
+    """Return robots in their ROS form."""
     data, messages = StepData(is_localized), Messages(TYPES)
     named = [
         (robot, names_of(robot.name, PROFILES[profile].with_frames("prefixed"), False))
@@ -107,8 +107,9 @@ def near(a: Pose, b: Pose) -> bool:
 def test_localization_is_the_truth_or_what_was_said(
     x: float, y: float, th: float
 ) -> None:
-    """map → odom → base is the true pose; after ``initialpose`` that pose, and later
-    errs by as much as that did (fake_localization).
+    """map → odom → base is the true pose.
+
+    After ``initialpose`` it is that pose with its constant error (fake_localization).
     """
     robot, data, topics = LOCALIZED
     robot.command(v=0.3, w=0.4)
@@ -158,11 +159,11 @@ LOCALIZED = _localized()
 )
 @pytest.mark.parametrize("model", ["p3dx-nolaser", "seekur"])
 def test_covariance_fits_the_errors_of_many_robots(mode: str, model: str) -> None:
-    """Normalised squared errors of poses have a mean of 3, their number of dimensions
-    (Y. Bar-Shalom, *Estimation*, §5.4).
+    """Normalised squared pose errors have the mean 3, their number of dimensions (Y.
+    Bar-Shalom, *Estimation*, §5.4).
 
-    Less where `MIN_VARIANCE` stands for a dimension without an error: a constant error
-    of wheels moves a pose in two.
+    It is less where `MIN_VARIANCE` replaces the variance of a dimension without an
+    error: a constant wheel error moves a pose in two dimensions.
     """
     spec = replace(
         find_robot(model),
@@ -253,7 +254,7 @@ def test_covariance_begins_anew_when_odometry_is_set_and_robots_come_and_go() ->
 
 
 def test_covariances_in_messages() -> None:
-    """Those of the model in bytes and objects; of velocities, too."""
+    """The covariances of the model, in bytes and objects, also of velocities."""
     robot = Simulation(step=0.1).add_robot(ERRING, "ann")
     data, (topics,) = shown([robot], "nav2")
     robot.command(v=0.3, w=0.5)

@@ -1,4 +1,7 @@
-"""ROS messages: types and sums, both wire forms, templates against objects, names."""
+"""ROS messages:
+
+types and MD5 sums, both wire forms, templates against objects, names.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +51,13 @@ def robot(profile: str = "default", **changes: object) -> tuple[Robot, RobotTopi
 
 
 def test_sums_are_those_of_ros() -> None:
-    """MD5 sums that ROS's own tools give (reference ros.md §3; rosmsg md5, rossrv md5)."""
+    """MD5 sums of ROS's own tools (reference ros.md §3; rosmsg md5, rossrv md5)."""
     for name, md5 in {
         "nav_msgs/Odometry": "cd5e73d190d741a2f92e81eda573aca7",
         "sensor_msgs/LaserScan": "90c7ef2dc6895d81024acba2ac42f369",
         "tf2_msgs/TFMessage": "94810edda583a504dfda3829e70d7eec",
         "sensor_msgs/PointCloud2": "1158d486dd51d683ce2f1be655c3c181",
+        "ackermann_msgs/AckermannDriveStamped": "1fd5d7f58889cefd44d29f6653240d0c",
     }.items():
         assert TYPES.definition(name)[1] == md5, name
 
@@ -71,7 +75,7 @@ def test_sums_are_those_of_ros() -> None:
 
 
 def test_fields_that_are_left_out_have_the_defaults_of_ros_2() -> None:
-    """A pose that a client of rosbridge leaves out is a valid pose."""
+    """A pose omitted by a rosbridge client is a valid pose."""
     kinds = types()
     request = kinds.filled("simulation_interfaces/srv/SpawnEntity_Request", {})
     turn = request.initial_pose.pose.orientation
@@ -107,10 +111,22 @@ def test_no_bytes_raise_anything_but_a_peers_error(data: bytes, name: str) -> No
             continue
 
 
+@pytest.mark.parametrize("more", [0, 1, 3, 4, 30])
+def test_bytes_behind_a_message_in_cdr_are_ignored(more: int) -> None:
+    """As Fast CDR does; ``serialize_message`` of rclpy returns more than the message."""
+    said = TYPES.filled("std_msgs/String", {"data": "abc"})
+    data = TYPES.encode_cdr(said, "std_msgs/String") + bytes(more)
+    assert TYPES.decode_cdr(data, "std_msgs/String").data == "abc"
+    with pytest.raises(PeerError, match="expected a message of type std_msgs/String"):
+        TYPES.decode_cdr(data[: 8 - more % 4], "std_msgs/String")
+    with pytest.raises(PeerError, match="expected a header of plain CDR, found 00 03"):
+        TYPES.decode_cdr(b"\0\3" + data[2:], "std_msgs/String")
+
+
 @pytest.mark.parametrize("distro", ["humble", "jazzy"])
 def test_one_object_is_encoded_in_both_forms(distro: str) -> None:
-    """Every topic's message, made once of the ROS 1 classes, is valid CDR too and says
-    the same.
+    """Every topic's message, created from the ROS 1 classes, is valid CDR with the same
+    values.
     """
     two = Types(distro)
     finders = {
@@ -133,7 +149,7 @@ def test_one_object_is_encoded_in_both_forms(distro: str) -> None:
 
 
 def flat(message: object) -> object:
-    """A message as plain values, without what only ROS 1 has."""
+    """Return a message as plain values, without the fields of ROS 1 alone."""
     if isinstance(message, np.ndarray):
         return message.tolist()
     if isinstance(message, list):
@@ -200,7 +216,7 @@ def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(
 
 @pytest.mark.parametrize("th", [0.0, 0.5, -2.0, math.pi])
 def test_a_pose_of_a_device_has_the_quaternion_of_its_heading(th: float) -> None:
-    """A turn about z by th is (cos th/2, 0, 0, sin th/2)."""
+    """A rotation about z by th is (cos th/2, 0, 0, sin th/2)."""
     pose = TYPES.made("geometry_msgs/PoseStamped", {"pose": Pose(1.0, -2.0, th)}).pose
     assert (pose.position.x, pose.position.y, pose.position.z) == (1.0, -2.0, 0.0)
     turn = pose.orientation
@@ -210,7 +226,7 @@ def test_a_pose_of_a_device_has_the_quaternion_of_its_heading(th: float) -> None
 
 
 def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
-    """sensor_msgs/PointField: FLOAT32 is 7."""
+    """In sensor_msgs/PointField, FLOAT32 is 7."""
     points = np.array([[1.0, 2.0, 3.0], [-4.0, 5.5, 0.25]], np.float32)
     cloud = TYPES.made("sensor_msgs/PointCloud2", point_cloud2(points))
     assert [(f.name, f.offset, f.datatype, f.count) for f in cloud.fields] == [
@@ -238,7 +254,7 @@ def test_quick_bytes_are_those_of_the_objects(
     profile: str, wire: str, read: bool
 ) -> None:
     one, topics = robot(profile)
-    # the readings of a step, or taken when asked for
+    # Readings come from the step if a sensor has a reader, otherwise they are read on demand.
     if read:
         one.laser.subscribe("x")
         assert one.sonar is not None
@@ -388,8 +404,9 @@ def twist(v: float, w: float = 0.0, vy: float = 0.0) -> object:
 
 
 def driver(timeout: float = 0.6, ahead_us: int = 0) -> tuple[Robot, Driver, Log]:
-    """A robot, what drives it, and its warnings; the clock of stamps is `ahead_us`
-    before that of the simulation.
+    """Return a robot, its driver, and the warnings.
+
+    The clock of stamps is `ahead_us` ahead of the simulation's.
     """
     one = Simulation().add_robot("p3dx", "ann")
     log, port = Log(), one.port("ros")
@@ -426,8 +443,9 @@ def stamped(stamp: Stamp, v: float) -> object:
 def test_velocities_older_than_the_timeout_are_refused(
     age_us: int, timeout_us: int, now_us: int
 ) -> None:
-    """On whichever clock the stamps are; stamp 0 means now; the newest of both types
-    counts.
+    """For stamps of either clock.
+
+    Stamp 0 means now; the newest command of both types counts.
     """
     one, d, log = driver(timeout_us / 1e6, now_us)
     d.twist(twist(0.2))
@@ -500,8 +518,8 @@ def test_motors_off_are_told_once() -> None:
 
 
 def test_with_ros_1_alone_the_types_of_ros_2_are_not_read() -> None:
-    """That takes half a second, in which the first subscriber of a pose would hold
-    everybody up.
+    """Reading takes half a second and would block the step at the first subscriber of a
+    pose.
     """
     own = Types()
     sim = Simulation()
@@ -528,8 +546,9 @@ def test_with_ros_1_alone_the_types_of_ros_2_are_not_read() -> None:
 
 
 def test_gps_is_a_fix_of_navsat() -> None:
-    """Field by field (sensor_msgs/NavSatFix); without georeference there is no message,
-    in other profiles no topic and no frame.
+    """Field by field (sensor_msgs/NavSatFix).
+
+    Without a georeference there is no message, in other profiles no topic and no frame.
     """
     one, topics = robot()
     fix = one.gps

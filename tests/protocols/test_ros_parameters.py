@@ -41,7 +41,7 @@ def values() -> dict[str, Value]:
 
 
 def call(name: str, **fields: Any) -> Any:
-    """A request's answer, both through their bytes."""
+    """Return the answer to a request, both encoded."""
     service = next(
         s
         for s in Parameters("/n", TYPES, values).services()
@@ -58,14 +58,14 @@ def call(name: str, **fields: Any) -> Any:
 
 
 def wanted(name: str, value: float, sort: int = DOUBLE) -> Any:
-    """rcl_interfaces/msg/Parameter."""
+    """Return an rcl_interfaces/msg/Parameter."""
     packed = Parameters("/n", TYPES, values)._packed(value)
     packed.type = sort
     return TYPES.two("rcl_interfaces/Parameter")(name, packed)
 
 
 def test_names_of_services() -> None:
-    """Those that ros2 param looks for."""
+    """The names that ros2 param looks up."""
     names = {s.name for s in Parameters("/n", TYPES, values).services()}
     assert names == {
         f"/n/{x}"
@@ -82,7 +82,7 @@ def test_names_of_services() -> None:
 
 
 def test_values_are_listed_got_and_described() -> None:
-    """What is not there is not set."""
+    """Unknown parameters are left out of the answers."""
     assert call("ListParameters", prefixes=[], depth=0).result.names == list(values())
     assert call("ListParameters", prefixes=["ann"], depth=0).result.names == [
         "ann.trans_accel"
@@ -111,9 +111,7 @@ NAMES = ["a", "a.b", "a.b.c", "a.b.c.d", "ab.c", "x.y"]
     st.integers(0, 4),
 )
 def test_names_are_listed_as_rclcpp_lists_them(prefixes: list[str], depth: int) -> None:
-    """A naive twin, by its documentation: below one of the prefixes, no more than so
-    many parts deep.
-    """
+    """A naive twin by its documentation: below one of the prefixes, down to a depth."""
 
     def is_there(name: str) -> bool:
         if not prefixes:
@@ -206,7 +204,7 @@ def test_events_tell_what_came_went_and_changed() -> None:
 def test_what_is_refused_says_why(
     name: str, value: float, sort: int, reason: str
 ) -> None:
-    """One by one: the others are changed."""
+    """Each parameter is checked alone: the others change."""
     results = call(
         "SetParameters",
         parameters=[wanted(name, value, sort), wanted("bob.trans_accel", 0.7)],
@@ -217,7 +215,7 @@ def test_what_is_refused_says_why(
 
 
 def test_all_or_nothing() -> None:
-    """What is refused keeps the rest from being changed."""
+    """One refused parameter keeps all others from being changed."""
     before = dict(held)
     result = call(
         "SetParametersAtomically",
@@ -240,8 +238,8 @@ def test_all_or_nothing() -> None:
 
 
 def test_long_lists_are_refused_and_short_ones_look_once() -> None:
-    """What there is takes long to gather among thousands of robots: once for a request,
-    not for each name in it.
+    """The parameters of thousands of robots are collected once for a request, not for
+    each name.
     """
     for name, field in (
         ("GetParameters", "names"),

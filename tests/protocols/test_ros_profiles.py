@@ -1,5 +1,6 @@
-"""Profiles of ROS names are tables: what each offers, and that nothing else decides by
-a profile's name.
+"""Profiles of ROS names are tables:
+
+their content, and no other decision by a profile's name.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ from botyard.sim.simulation import Simulation
             ("/botyard", "/ann/odom", "base_link"),
         ),
         (
+            "loopback",
+            ("/loopback_simulator", "/odom", "base_link"),
+            ("/ann/loopback_simulator", "/ann/odom", "base_link"),
+        ),
+        (
             "stage",
             ("/stageros", "/odom", "base_link"),
             ("/stageros", "/ann/odom", "ann/base_link"),
@@ -76,6 +82,7 @@ def test_names_of_a_robot(
             ["base_laser", "base_laser_1"],
         ),
         ("nav2", "scan", ["scan", "scan_1"], ["base_scan", "base_scan_1"]),
+        ("loopback", "scan", ["scan", "scan_1"], ["base_scan", "base_scan_1"]),
         ("amrisim", "", [], ["base_laser", "base_laser_1"]),
         (
             "stage",
@@ -131,8 +138,8 @@ def test_topics_and_frames_of_lasers(
 def test_frames_are_plain_or_prefixed_with_every_names(
     profile: str, frames: str, prefix: str, tf: dict[bool, str]
 ) -> None:
-    """Nav2 wants plain frames, and transforms in the robot's namespace; others want one
-    tree of all robots.
+    """Nav2 expects plain frames and transforms in the robot's namespace; others expect
+    one tree of all robots.
     """
     for alone in (True, False):
         names = names_of("ann", PROFILES[profile].with_frames(frames), alone)
@@ -172,8 +179,9 @@ def test_a_world_may_name_every_profile() -> None:
 
 
 def test_nothing_decides_by_the_name_of_a_profile() -> None:
-    """Comparisons with one of these names, but in tables: all that a profile means
-    stands in `Profile`.
+    """No code compares with one of these names except tables:
+
+    `Profile` holds all properties.
     """
     source = Path(botyard.__file__).parent
     found = []

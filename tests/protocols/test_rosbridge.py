@@ -23,13 +23,9 @@ from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rosbridge import cbor, outbox, session
 from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
+from botyard.protocols.rosbridge.limits import MAX_CALLS, MAX_MESSAGE, MAX_SUBSCRIPTIONS
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import (
-    MAX_CALLS,
-    MAX_MESSAGE,
-    MAX_SUBSCRIPTIONS,
-    RosbridgeSession,
-)
+from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.rosbridge.values import Values, json_of
 
 cbor2 = pytest.importorskip("cbor2")
@@ -38,8 +34,8 @@ VALUES = Values(types(), lambda: NOW)
 
 
 class RequestHandler:
-    """A `Bus` that notes what it is asked, knows the topics /a (plain) and /b
-    (latched), and answers the service /echo at once.
+    """A `Bus` that records requests, knows the topics /a (plain) and /b (latched), and
+    answers the service /echo at once.
     """
 
     def __init__(self) -> None:
@@ -162,7 +158,7 @@ class Rig:
         self.session.deliver(topic, message(n), latched=latched, queue=queue)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, with the timers that the session asks for."""
+        """Advance time with the timers that the session requests."""
         end = self.now + seconds
         while (when := self.session.next_timer()) is not None and when <= end:
             self.now = max(self.now, when)
@@ -209,8 +205,10 @@ def test_cbor_is_what_another_decoder_reads(value: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8"])
 def test_typed_arrays_of_cbor(kind: str) -> None:
-    """RFC 8746: the tag says signed, float, little-endian and the width, bit by bit;
-    the bytes are those of the array.
+    """RFC 8746:
+
+    the tag encodes signed, float, little-endian and width, bit by bit; the bytes are
+    the array's bytes.
     """
     array = np.array([0, 1, 100], kind)
     tagged = cbor2.loads(cbor.encode(array))
@@ -240,8 +238,10 @@ def test_cbor_of_bytes_and_booleans() -> None:
 
 
 def test_json_of_messages() -> None:
-    """ROS 2's form: no seq, {sec, nanosec}, base64 for uint8[], null for what is not
-    finite, {} for an empty message.
+    """ROS 2's form:
+
+    no seq, {sec, nanosec}, base64 for uint8[], null for non-finite numbers, {} for an
+    empty message.
     """
     scan = VALUES.message(
         {"header": {"frame_id": "f"}, "ranges": [1.5, None], "range_max": 2},
@@ -307,7 +307,7 @@ def test_json_of_messages() -> None:
 def test_values_of_clients(kind: str, values: Any, read: Callable[[Any], bool]) -> None:
     made = VALUES.message(values, kind)
     assert read(made)
-    # all fields have the types that ROS wants
+    # Encoding succeeds only if all fields have the types that ROS expects.
     assert types().encode_cdr(made, kind)
 
 
@@ -381,7 +381,9 @@ def test_wrong_values_of_clients(kind: str, values: Any, error: str) -> None:
 
 
 def test_forms_of_a_message() -> None:
-    """JSON, CBOR, CBOR-RAW and PNG say the same; a PNG's pixels are the JSON text."""
+    """JSON, CBOR, CBOR-RAW and PNG have equal content; a PNG's pixels are the JSON
+    text.
+    """
     for compression in ("none", "cbor", "cbor-raw", "png", "unheard-of"):
         rig = Rig()
         rig.op("subscribe", topic="/a", compression=compression)
@@ -413,9 +415,7 @@ def test_a_message_is_encoded_once_for_all_clients() -> None:
 
 
 def test_throttling() -> None:
-    """At most one message each interval, on average: those in between are not even
-    encoded.
-    """
+    """On average at most one message each interval; skipped ones are not encoded."""
     rig = Rig()
     rig.op("subscribe", topic="/a", throttle_rate=1000)
     told = []
@@ -428,7 +428,7 @@ def test_throttling() -> None:
 
 
 def test_throttling_with_a_queue() -> None:
-    """The last messages of a burst come one each interval."""
+    """The last messages of a burst are sent one each interval."""
     rig = Rig()
     rig.op("subscribe", topic="/a", throttle_rate=1000, queue_length=3)
     for n in range(10):
@@ -452,7 +452,7 @@ def test_the_last_message_of_a_latched_topic_is_not_throttled_away() -> None:
 
 
 def test_a_client_that_does_not_read_gets_the_newest_of_each_topic() -> None:
-    """No topic pushes another one's messages out, unless the sum is too much."""
+    """No topic evicts another topic's messages unless the sum is too large."""
     rig = Rig()
     rig.op("subscribe", topic="/a", queue_length=5)
     rig.op("subscribe", topic="/b")
@@ -466,7 +466,7 @@ def test_a_client_that_does_not_read_gets_the_newest_of_each_topic() -> None:
 
 
 def test_what_waits_for_a_client_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also what throttling holds back; the newest message is kept whatever its size."""
+    """Throttled messages count; the newest message is kept whatever its size."""
     monkeypatch.setattr(outbox, "MAX_WAITING", 2000)
     for throttle in (0, 1000):
         rig = Rig()
@@ -505,8 +505,8 @@ def test_the_boldest_of_several_subscriptions_counts() -> None:
 
 @given(st.text(min_size=1, max_size=500), st.integers(1, 200))
 def test_fragments(text: str, size: int) -> None:
-    """Each piece is as long as was asked for, but not absurdly short; together they are
-    the message.
+    """Each fragment has the requested length, above a minimum; together they are the
+    message.
     """
     rig = Rig()
     rig.op("subscribe", topic="/a", fragment_size=size)
@@ -525,9 +525,7 @@ def test_fragments(text: str, size: int) -> None:
 
 
 def test_fragments_of_a_client() -> None:
-    """In any order; rosbridge's own `total` is a float. What stays incomplete is
-    dropped.
-    """
+    """In any order; rosbridge's own `total` is a float. Incomplete ones are dropped."""
     rig = Rig()
     text = json.dumps({"op": "publish", "topic": "/a", "msg": {"data": "x" * 100}})
     pieces = [text[k : k + 30] for k in range(0, len(text), 30)]
@@ -540,7 +538,7 @@ def test_fragments_of_a_client() -> None:
     assert "missing" in rig.out()[0]["msg"] and rig.session.next_timer() is None
     for ident in range(40):
         rig.op("fragment", id=ident, data="x" * (MAX_MESSAGE // 4), num=0, total=2)
-    assert sum(p.size for p in rig.session._partial.values()) <= MAX_MESSAGE
+    assert rig.session._partial.size <= MAX_MESSAGE
     nested = json.dumps({"op": "fragment", "id": 1, "data": "", "num": 0, "total": 1})
     rig.op("fragment", id="n", data=nested, num=0, total=1)
     assert "another fragment" in rig.out()[-1]["msg"]
@@ -606,7 +604,7 @@ def test_goals() -> None:
 
 
 def test_errors_are_told_to_those_who_ask() -> None:
-    """roslibpy raises at a status message that it did not ask for."""
+    """roslibpy raises at a status message that it did not request."""
     rig = Rig()
     rig.op("subscribe", topic="/nowhere")
     rig.session.receive_data(b"{", rig.now)
@@ -616,7 +614,8 @@ def test_errors_are_told_to_those_who_ask() -> None:
     assert rig.out() == [
         {"op": "status", "level": "error", "msg": "no topic /nowhere", "id": "s"}
     ]
-    rig.op("subscribe", topic="/a", compression="zip")  # a warning
+    # This request causes only a warning, which is below the level.
+    rig.op("subscribe", topic="/a", compression="zip")
     assert rig.out() == []
 
 
@@ -728,7 +727,7 @@ FIELDS = st.fixed_dictionaries(
     )
 )
 def test_nothing_that_a_client_sends_raises(steps: list[Any]) -> None:
-    """Bytes, operations with any fields, and time; what is sent is JSON or CBOR."""
+    """Bytes, operations with any fields, and time; the output is JSON or CBOR."""
     rig = Rig()
     rig.op("set_level", level="info")
     for n, step in enumerate(steps):

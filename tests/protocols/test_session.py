@@ -11,10 +11,10 @@ from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.events import Level, LogLine
+from botyard.protocols.pioneer.handshake import Stage
 from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
-from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
@@ -83,8 +83,9 @@ def test_the_name_is_the_originals_unless_told_otherwise() -> None:
 
 
 def test_bad_packets_are_dropped_and_told() -> None:
-    """FRM-007, FRM-010: a wrong checksum, and a length above 200 with a good one; what
-    they said is not done.
+    """FRM-007, FRM-010:
+
+    a wrong checksum, and a length above 200 with a right one, are not executed.
     """
     modem, line = opened()
     bad = bytearray(command(11, 300))
@@ -94,7 +95,7 @@ def test_bad_packets_are_dropped_and_told() -> None:
         "a packet with bad checksum or length was dropped (1 so far)" in text
         for text in line.log
     )
-    # of the data: 201 and 202 in the length byte
+    # The payload has 198 or 199 bytes, so the length byte is 201 or 202.
     for size in (198, 199):
         payload = bytes((11, 0x3B, 44, 1)) + bytes(size - 3)
         line.send(
@@ -106,7 +107,8 @@ def test_bad_packets_are_dropped_and_told() -> None:
 
     modem.run(0.5)
     assert robot(modem).velocity.vx == 0
-    payload = bytes((11, 0x3B, 44, 1)) + bytes(197 - 3)  # 200 is the most that is taken
+    # The largest accepted length is 200.
+    payload = bytes((11, 0x3B, 44, 1)) + bytes(197 - 3)
     line.send(
         b"\xfa\xfb"
         + bytes((len(payload) + 2,))
@@ -118,8 +120,9 @@ def test_bad_packets_are_dropped_and_told() -> None:
 
 
 def test_the_next_session_begins_afresh() -> None:
-    """HSK-015, HSK-018: motors stay off until ENABLE, lasers are off, a robot that
-    nobody had has them on.
+    """HSK-015, HSK-018: motors stay off until ENABLE and lasers are off.
+
+    A robot that had no client has its motors on.
     """
     modem, line = opened()
     line.send(command(230, 1))
@@ -145,7 +148,7 @@ def test_the_next_session_begins_afresh() -> None:
 def test_a_session_begins_with_odometry_at_zero_wherever_the_robot_was_driven_before() -> (
     None
 ):
-    """HSK-014: at the beginning, not only at the end of the session before."""
+    """HSK-014: at the start, not only at the end of the previous session."""
     modem, line = world()
     robot(modem).command.velocity(0.3)
     modem.run(1.0)
@@ -161,7 +164,7 @@ def test_a_session_begins_with_odometry_at_zero_wherever_the_robot_was_driven_be
 
 
 def test_the_watchdog_watches_again_after_it_has_stopped_the_robot() -> None:
-    """HSK-021: any packet sets it going anew, and silence stops the robot anew."""
+    """HSK-021: any packet restarts it, and silence stops the robot again."""
     modem, line = opened()
     for times in (1, 2, 3):
         line.send(command(11, 300))
@@ -176,7 +179,7 @@ def test_the_watchdog_watches_again_after_it_has_stopped_the_robot() -> None:
     ("seconds", "stops"), [(0.5, True), (5.0, False), (0.0, False)]
 )
 def test_each_model_has_its_own_watchdog(seconds: float, stops: bool) -> None:
-    """HSK-022: the model's time; 0 is none."""
+    """HSK-022: the watchdog has the model's time, and 0 switches it off."""
     spec = load_robot("p3dx")
     sim = Simulation(odometry_error="none")
     sim.add_robot(replace(spec, pioneer=replace(spec.pioneer, watchdog=seconds)), "r")
@@ -190,8 +193,8 @@ def test_each_model_has_its_own_watchdog(seconds: float, stops: bool) -> None:
 
 
 def test_asking_for_names_changes_nothing() -> None:
-    """A program that looks who is there, and leaves after SYNC2, does not switch motors
-    off or touch odometry.
+    """A program that lists the robots and leaves after SYNC2 neither switches motors
+    off nor changes odometry.
     """
     modem, line = world()
     robot(modem).command.velocity(0.2)
@@ -207,7 +210,7 @@ def test_asking_for_names_changes_nothing() -> None:
 
 
 def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
-    """HSK-006; CONFIGpac has them in full."""
+    """HSK-006: only CONFIGpac has the full names."""
     spec = load_robot("p3dx")
     sim = Simulation()
     sim.add_robot(
@@ -320,7 +323,7 @@ def test_paused_simulations_repeat_the_last_state() -> None:
 
 
 def test_a_session_that_opens_in_a_paused_simulation_gets_reports() -> None:
-    """No client times out, also when no step follows its OPEN."""
+    """No client times out, even if no step follows its OPEN."""
     modem, line = world()
     for n in (0, 1, 2, 1):
         line.send(frame(n))
@@ -348,7 +351,8 @@ def test_real_time_has_no_repeats() -> None:
 def test_faster_than_real_time_is_limited_and_keeps_scans_whole() -> None:
     modem, line = opened()
     line.send(command(230, 1))
-    modem.run(100.0, wall_per_sim=0.01)  # 1 s of wall time
+    # 100 simulated seconds take 1 s of wall time.
+    modem.run(100.0, wall_per_sim=0.01)
     received = packets(line)
     assert 90 <= sum(p.id == 0x32 for p in received) <= 101
     parts = [LaserPart.decode(p) for p in received if p.id == 0x60]
@@ -447,8 +451,9 @@ def test_setv_and_setrv_limit_velocities_and_are_reported() -> None:
 
 @pytest.mark.parametrize("number", [55, 57])
 def test_both_emergency_stops_brake_as_hard_as_can_be_and_forget(number: int) -> None:
-    """ESTOP and its other number, against STOP (PIO-024, PIO-025): 9.999 m/s² in place
-    of the model's 0.3.
+    """ESTOP and its other number, against STOP (PIO-024, PIO-025):
+
+    9.999 m/s² instead of the model's 0.3.
     """
     after = {}
     for stop in (29, number):
@@ -470,7 +475,7 @@ def test_both_emergency_stops_brake_as_hard_as_can_be_and_forget(number: int) ->
 
 
 def test_lateral_ramps() -> None:
-    """LATACCEL sets the ramps of sideways motion, up and down apart, and no others
+    """LATACCEL sets the ramps of lateral motion, up and down separately, and no others
     (PIO-029, MOT-009).
     """
     modem, line = opened("seekur")
@@ -544,8 +549,9 @@ def test_motors() -> None:
 
 @pytest.mark.parametrize("number", [8, 11, 12, 13, 21, 32, 110])
 def test_motion_commands_without_motors_are_warned_of(number: int) -> None:
-    """MOVE, VEL, HEAD, DHEAD, RVEL, VEL2 and LATVEL: one warning in a session, at the
-    level that the log shows by default.
+    """MOVE, VEL, HEAD, DHEAD, RVEL, VEL2 and LATVEL:
+
+    one warning in a session, at the default log level.
     """
     modem, line = opened("seekur")
     session = line.connection.session
@@ -628,7 +634,7 @@ def test_old_and_new_laser_commands(numbers: tuple[int, ...]) -> None:
 
 
 def test_a_scan_begins_and_ends_where_the_client_says() -> None:
-    """HIS-007, LAS-007: also to one side only."""
+    """HIS-007, LAS-007: a scan may lie on one side only."""
     modem, line = opened()
     for n, value in ((231, -30), (232, 75), (233, 100), (230, 1)):
         line.send(command(n, value))
@@ -650,7 +656,7 @@ def test_a_scan_begins_and_ends_where_the_client_says() -> None:
 
 
 def test_the_first_scan_after_switching_on_says_that_the_robot_has_moved() -> None:
-    """For clients that put scans together (§7)."""
+    """Clients that merge scans need it (§7)."""
     modem, line = opened()
     for mode, moved in ((2, True), (2, False), (0, None), (2, True)):
         line.take()
@@ -732,8 +738,8 @@ def test_text_of_clients_reaches_the_log_without_control_characters() -> None:
         line.send(command(number, b"aux\x07"))
     line.send(frame(59, bytes([0x2B, 8]) + b"abcmore\0"))
     assert r'r: the client says: "hello\x1b[31m\nworld"' in line.log
-    assert r'r: serial output of command 42 (TTY2): "aux\x07"' in line.log
-    assert r'r: serial output of command 60 (TTY4): "aux\x07"' in line.log
+    assert r'r: serial output of the command 42 (TTY2): "aux\x07"' in line.log
+    assert r'r: serial output of the command 60 (TTY4): "aux\x07"' in line.log
     assert 'r: the client says: "more"' in line.log, (
         "three bytes of code stand before the text"
     )
@@ -749,7 +755,7 @@ def test_spoofed_values() -> None:
 
 
 def test_spoofed_charge() -> None:
-    """Per cent for batteries that tell their charge; 0 ends it (PIO-030, PIO-092)."""
+    """Percent for batteries that report their charge; 0 ends it (PIO-030, PIO-092)."""
     sim = Simulation(odometry_error="none")
     sim.add_robot("pioneer-lx", "r")
     modem = NullModem(sim)
@@ -790,7 +796,7 @@ def test_exit_is_an_event_for_the_server() -> None:
     assert line.exit_status == 3
 
 
-# -- ends and other sources
+# -- end of sessions, other sources
 
 
 def test_another_live_source_keeps_the_robot_going() -> None:
@@ -837,7 +843,7 @@ def test_many_sessions_leave_nothing_behind() -> None:
     assert sum(len(d.readers) for d in modem.sim.core.devices._devices.values()) == 0
 
 
-# -- anything at all
+# -- random input
 
 
 streams = st.lists(
@@ -855,7 +861,7 @@ def test_arbitrary_bytes_never_raise_and_do_not_kill_the_session(data: bytes) ->
     assert all(math.isfinite(v) for v in (*robot(modem).truth, *robot(modem).odom))
     if not line.closed:
         line.take()
-        # whatever was incomplete is complete now
+        # 260 zeros complete any packet that is still incomplete.
         line.send(bytes(260))
         line.send(command(237, 1))
         modem.run(0.1)
@@ -891,7 +897,7 @@ def test_a_line_that_drops_and_garbles_bytes() -> None:
 
 
 def test_a_scan_has_a_bound_and_the_log_says_so() -> None:
-    """36,001 rays in every step, and a thousand packets, for one client's wish."""
+    """One client requests 36,001 rays in every step, and a thousand packets."""
     modem, line = opened()
     for number, value in ((231, -180), (232, 180), (233, 1), (230, 1)):
         line.send(command(number, value))
@@ -903,7 +909,10 @@ def test_a_scan_has_a_bound_and_the_log_says_so() -> None:
     assert math.degrees(scan.angle_max) == pytest.approx(180), (
         "the field of view is the client's"
     )
-    assert sum("a scan has at most 3601 readings" in text for text in line.log) == 1
+    assert (
+        sum("expected at most 3601 readings in a scan" in text for text in line.log)
+        == 1
+    )
     line.send(command(233, 10))
     modem.run(0.1)
     assert math.degrees(robot(modem).laser.read().angle_increment) == pytest.approx(0.1)

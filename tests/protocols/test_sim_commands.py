@@ -157,8 +157,10 @@ def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(
 
 
 def test_a_map_that_a_user_loads_is_said_to_be_a_users(tmp_path: Path) -> None:
-    """SIM-022: the first byte is 1 for a load at the page, 0 for one by a client; both
-    are told to everybody.
+    """SIM-022:
+
+    the first byte is 1 for a load at the page, 0 for one by a client; all clients get
+    both.
     """
     write_map(tmp_path / "a.map")
     write_map(tmp_path / "b.map", 5000)
@@ -277,7 +279,7 @@ def test_log_state() -> None:
 def test_log_rotation_without_a_file_is_refused_politely() -> None:
     c = Client()
     c.ctrl(4)
-    assert any("does not go to a file" in text for text in c.log)
+    assert any("not written to a file" in text for text in c.log)
 
 
 def test_ghost_and_back() -> None:
@@ -319,11 +321,13 @@ def test_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_picture_goes_to_where_it_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when the working folder is another one by the time that it is drawn."""
+    """The folder counts at the request, even if the working directory changes before
+    drawing.
+    """
     waiting: list[Callable[[], object]] = []
 
     class Slow:
-        """A host that begins later."""
+        """Host that starts its work later."""
 
         def run_in_background(self, work: Callable[[], object], _then: object) -> None:
             waiting.append(work)
@@ -404,9 +408,11 @@ def test_srisim_commands_move_the_robot() -> None:
     c.send(69)
     c.run(0.1)
     assert c.robot.truth == Pose()
-    assert sum("an old one of SRIsim" in text for text in c.log) == 4
+    assert sum("an old command of SRIsim" in text for text in c.log) == 4
     c.send(66, 1)
-    assert sum("an old one of SRIsim" in text for text in c.log) == 4, "once a number"
+    assert sum("an old command of SRIsim" in text for text in c.log) == 4, (
+        "once a number"
+    )
 
 
 def test_srisims_end() -> None:

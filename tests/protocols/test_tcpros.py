@@ -1,5 +1,6 @@
-"""TCPROS and XML-RPC without sockets: headers, frames, calls, sessions; and our master
-against Debian's, call by call.
+"""TCPROS and XML-RPC without sockets:
+
+headers, frames, calls, sessions; our master against Debian's, call by call.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ fields = st.dictionaries(names, st.text(max_size=20), max_size=6)
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    """The same bytes in pieces."""
+    """Cut bytes into pieces."""
     at = sorted(c % (len(data) + 1) for c in cuts)
     return [data[a:b] for a, b in zip([0, *at], [*at, len(data)], strict=True)]
 
@@ -97,7 +98,7 @@ def test_headers_have_bounds() -> None:
 
 
 def test_a_length_is_only_a_promise() -> None:
-    """No memory is taken for what is announced, only for what has come."""
+    """Memory is allocated for received bytes, not for the announced length."""
     frames = wire.Frames(limit=1 << 30)
     frames.feed_bytes(wire.frame(b"header"))
     tracemalloc.start()
@@ -132,7 +133,7 @@ URI = "http://127.0.0.1:11311/"
 
 
 def calls_of(server: http.Calls, data: bytes) -> list[http.Call]:
-    """The calls that some bytes complete, each answered at once."""
+    """Return the calls that the bytes complete, each answered at once."""
     found = []
     server.feed_bytes(data)
     while (call := server.next_call()) is not None:
@@ -157,7 +158,7 @@ def test_calls_come_back_however_the_stream_is_cut(
 
 
 def answered(data: bytes, cuts: list[int] = [], closes: bool = True) -> object:  # noqa: B006
-    """What a caller makes of an answer."""
+    """Return the result that a caller gets of an answer."""
     asking = http.ClientCall(URI, "m", ())
     for piece in pieces(data, cuts):
         if piece and not asking.is_complete:
@@ -178,8 +179,9 @@ def chunked(body: bytes, size: int) -> bytes:
 def test_responses_come_back_however_they_are_framed(
     value: object, cuts: list[int]
 ) -> None:
-    """A peer may keep the connection, send chunks, say 100 first, or just close: the
-    answer is there when it is complete.
+    """A peer may keep the connection, send chunks, send 100 first, or close:
+
+    the answer is complete in each case.
     """
     body = http.encode_response(value)
     for data, closes in (
@@ -417,8 +419,9 @@ def test_documents_beyond_a_limit_are_refused(data: bytes, complaint: str) -> No
 
 
 def test_limits_are_checked_before_the_rest_has_come() -> None:
-    """What is refused costs only what has come so far: the reader says so in the middle
-    of the document.
+    """A refused document costs only the bytes received so far:
+
+    the reader raises in its middle.
     """
     reader = rpc.Reader()
     with pytest.raises(PeerError, match="at most 32 nested"):
@@ -537,9 +540,9 @@ def test_no_arguments_raise_out_of_the_check(method: str, args: list[object]) ->
         ("registerPublisher", ("/n\x1b[2J", "/t", "a/B", URI), "argument 1"),
         ("getPid", (), "expected 1 arguments, found 0"),
         ("getPid", ("/n", 1, 2), "found 3"),
-        ("__init__", (), "no method"),
-        ("call", ("getPid", ()), "no method"),
-        ("words", (), "no method"),
+        ("__init__", (), "expected a method of the API"),
+        ("call", ("getPid", ()), "expected a method of the API"),
+        ("words", (), "expected a method of the API"),
     ],
 )
 def test_arguments_that_are_not_what_is_expected(
@@ -839,8 +842,9 @@ trees = st.recursive(
     )
 )
 def test_what_parameters_take_is_counted(steps: list[tuple[str, str, object]]) -> None:
-    """The bounds are kept by differences, which must always be what counting anew
-    gives; and what was handed out never changes.
+    """Differences maintain the counts, which always equal a new count.
+
+    Values that were handed out never change.
     """
     master = Master(URI)
     for method, key, value in steps:
@@ -924,7 +928,7 @@ def test_registrations_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_node_that_begins_anew_elsewhere_has_nothing_of_before() -> None:
-    """Registrations of other nodes of the same topics and services stay."""
+    """Other nodes' registrations of the same topics and services stay."""
     master = Master(URI)
     for node, uri in (("/one", "http://one:1/"), ("/other", "http://other:1/")):
         for method, name in (
@@ -995,7 +999,7 @@ def test_registrations_of_one_address_have_bounds(
     assert [register("/own", f"/t{i}", "") for i in range(20)] == [1] * 20
     master.call("unregisterPublisher", ("/n0", "/t0", "http://p:1/"), "10.0.0.1")
     assert [register("/n2", f"/u{i}", "10.0.0.1") for i in range(2)] == [1, -1]
-    # from elsewhere: the registrations of the old /n1 go
+    # A call for /n1 from another address removes the registrations of the old /n1.
     assert (
         code(
             "registerService",
@@ -1012,9 +1016,11 @@ def test_registrations_of_one_address_have_bounds(
     assert watch == [1] * 3 + [-1] * 2
     master.call("unsubscribeParam", ("/w", "http://w:1/", "/k0"))
     assert code("subscribeParam", "/w", "http://w:1/", "/k9") == 1
+    # A call by /w with another URI removes its earlier subscriptions.
     master.call(
-        "subscribeParam", ("/w", "http://w:2/", "/k9")
-    )  # from elsewhere: the others have gone
+        "subscribeParam",
+        ("/w", "http://w:2/", "/k9"),
+    )
     assert [
         code("subscribeParam", "/w", "http://w:2/", f"/k{i}") for i in range(3)
     ] == [1, 1, -1]
@@ -1037,8 +1043,8 @@ def test_little_is_kept_of_a_header() -> None:
 
 
 def test_calls_in_calls_are_small() -> None:
-    """``system.multicall`` is for taking registrations back; it must not make one call
-    a thousand long answers.
+    """``system.multicall`` is for removing registrations; it must not turn one call
+    into a thousand long answers.
     """
     master = Master(URI)
     one = {
@@ -1073,7 +1079,7 @@ def test_a_node_that_registers_again_replaces_the_old_one() -> None:
 
 @pytest.mark.peer
 def test_our_master_answers_like_debians(tmp_path: Path) -> None:
-    """The same random calls to both: codes and values must be the same."""
+    """The same random calls to both give the same codes and values."""
     if not Path("/usr/bin/rosmaster").exists():
         if os.environ.get("CI"):
             pytest.fail(
@@ -1123,7 +1129,7 @@ def test_our_master_answers_like_debians(tmp_path: Path) -> None:
 
 def _random_call(draw: random.Random) -> tuple[str, tuple[object, ...]]:
     node = draw.choice(["/a", "/b", "/ns/c"])
-    # nobody is there: the master's notices are lost
+    # No node listens there, so the master's notices are lost.
     uri = f"http://127.0.0.1:1{len(node)}/"
     topic, kind = draw.choice(["/t", "/u/v", "/ns/w"]), draw.choice(["p/A", "p/B", "*"])
     key, value = (
@@ -1170,9 +1176,7 @@ def _comparable(method: str, value: object) -> object:
 
 
 def test_the_size_of_a_value() -> None:
-    """Values, characters, levels, and the longest key with a slash before each of its
-    parts.
-    """
+    """Values, characters, levels, and the longest key with a slash before each part."""
     assert size_of(7) == (1, 0, 0, 0)
     assert size_of("abc") == size_of(b"abc") == (1, 3, 0, 0)
     assert size_of([]) == (1, 0, 1, 0)

@@ -195,7 +195,7 @@ def test_updates_go_on_from_the_base() -> None:
 
 
 def state(*given: Any) -> dict[str, Any]:
-    """The state of an AGV, read back; the arguments are those of `state_text` without
+    """Return the decoded state of an AGV; the arguments are `state_text`'s without
     texts.
     """
     vehicle, number, own, *rest = given
@@ -288,7 +288,10 @@ NODES = [
 
 
 def test_states_list_actions() -> None:
-    """Those of an edge with those of the node behind it: no action is carried out, and the master control is told."""
+    """An edge's actions, and the actions of the node after it:
+
+    none is executed, and an error goes to the master control.
+    """
     agv = Vehicle5050("acme", "one")
     nodes = tuple(Node(f"n{k}", 2 * k, True, float(k), 0.0) for k in range(3))
     message = order_message(agv, 0, Order("o", 0, nodes, ("e0", "e1")))
@@ -333,8 +336,9 @@ def test_states_list_actions() -> None:
 
 
 def test_messages_have_the_fields_of_the_recommendation() -> None:
-    """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for
-    these names.
+    """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14:
+
+    other masters and vehicles read these names.
     """
     vehicle, three = AGV, order(3, 2)
     found = state(

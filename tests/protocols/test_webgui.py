@@ -1,4 +1,4 @@
-"""Sessions and frames of the page, without sockets and with a clock that is a number."""
+"""Sessions and frames of the page, without sockets and with a numeric clock."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui import frames, messages, pushes
 from botyard.protocols.webgui.frames import Block, Header
+from botyard.protocols.webgui.kernels.units import write_units
 from botyard.protocols.webgui.messages import AnyRequest
 from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import (
@@ -33,7 +34,7 @@ from botyard.protocols.webgui.session import (
 
 
 class RequestHandler:
-    """Writes down what is asked; answers at once, or not at all."""
+    """Records requests; answers at once or not at all."""
 
     def __init__(self) -> None:
         self.asked: list[AnyRequest] = []
@@ -118,11 +119,11 @@ def test_a_page_of_another_version_is_told_so() -> None:
     session.receive_text(
         json.dumps({"type": "hello", "token": "full", "version": 999}), 0.0
     )
-    assert session.close_code == 4426 and "load it again" in session.close_reason
+    assert session.close_code == 4426 and "load the page again" in session.close_reason
 
 
 def test_an_audience_is_known_as_such() -> None:
-    """What it may ask for is the control surface's business (tests/control,
+    """The control surface decides about its requests (tests/control,
     tests/servers/test_readonly.py).
     """
     assert [viewer(token)[0].read_only for token in ("audience", "full")] == [
@@ -175,7 +176,7 @@ def test_a_message_that_is_too_long_ends_the_session() -> None:
 
 
 class Worker(RequestHandler):
-    """Works for a while at every request, by a clock of its own, and answers."""
+    """Works for a while at every request, by its own clock, and answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +192,7 @@ class Worker(RequestHandler):
 
 
 def working(cost: float, budgets: Sequence[Budget]) -> tuple[list[Viewer], Worker]:
-    """Viewers of a desk at which every request costs so many seconds."""
+    """Viewers of a handler whose requests cost a number of seconds each."""
     desk = Worker()
     hello = json.dumps(
         {"type": "hello", "token": "audience", "version": messages.VERSION}
@@ -209,8 +210,9 @@ def working(cost: float, budgets: Sequence[Budget]) -> tuple[list[Viewer], Worke
 
 
 def flood(sessions: Sequence[Viewer], seconds: float, rate: float) -> None:
-    """All of them ask so often a second; what may not be looked at yet waits, as the
-    bytes in a socket do.
+    """All of them send requests at a rate.
+
+    Unread ones wait, as bytes in a socket do.
     """
     for k in range(round(seconds * rate)):
         now = k / rate
@@ -227,9 +229,11 @@ def test_a_viewers_work_is_limited_by_what_it_costs_and_not_by_its_number(
     (session,), desk = working(cost, [Budget(TokenBucket(0.1, 0.25, 0.0))])
     flood([session], 20.0, 290.0)
     assert desk.worked <= 0.25 + 20 * 0.1 + 2 * cost
+    # All requests are answered if they are cheap.
     assert len(desk.asked) >= min(
-        0.99 * 20 * 290, 20 * 0.1 / cost
-    )  # cheap ones are all answered
+        0.99 * 20 * 290,
+        20 * 0.1 / cost,
+    )
     assert session.close_code is None
 
 
@@ -315,9 +319,8 @@ def test_a_view_is_taken_and_answered() -> None:
 def test_what_is_left_unread_has_an_end() -> None:
     session, _ = viewer()
     for _ in range(40):
-        session.send_encoded(
-            b"x" * 1024 * 1024
-        )  # as maps and schemas are, which cannot be left out
+        # Texts such as maps and schemas must not be left out, so they are queued.
+        session.send_encoded(b"x" * 1024 * 1024)
 
     assert session.close_code == 1013 and list(session.texts_to_send()) == []
 
@@ -373,7 +376,8 @@ def test_the_rate_of_frames_follows_the_acknowledgements() -> None:
 def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
     session, _ = viewer()
     sent = 0
-    for k in range(2000):  # 100 s
+    # The loop covers 100 s.
+    for k in range(2000):
         now = 0.05 * k
         due = session.wants_frame_at(now)
         if due is not None and due <= now:
@@ -440,7 +444,8 @@ def test_frames_are_read_back(
     pose = rng.normal(size=(n, 3)).astype("<f4")
     robots = np.arange(sensors, dtype=np.uint32)
     ranges = rng.uniform(0, 60, sensors * rays)
-    units = frames.to_units(ranges, 0.001)
+    units = np.zeros((sensors, rays), np.uint16)
+    write_units(ranges, rays * np.arange(sensors), 1000.0, units)
     header = Header(1, 0, time, tick, 5, 1.0, 2.0, 3.0)
     data = frames.encode(
         header,
@@ -460,7 +465,7 @@ def test_frames_are_read_back(
     ]
     assert blocks[0][3] == pose.tobytes()
     assert blocks[2][3] == robots.tobytes() + units.tobytes()
-    assert np.abs(units * 0.001 - ranges).max(initial=0.0) <= 0.00051
+    assert np.abs(units.ravel() * 0.001 - ranges).max(initial=0.0) <= 0.00051
 
 
 @given(st.binary(max_size=200))
@@ -480,8 +485,9 @@ def test_a_frame_cut_short_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd"])
 def test_a_map_is_read_by_its_layout(name: str) -> None:
-    """As `frames` gives it: the text padded to 4 bytes, everything relative to the
-    origin that it names.
+    """As `frames` encodes it:
+
+    the text padded to 4 bytes, all coordinates relative to its named origin.
     """
     scene = Scene(
         name=name,
@@ -536,7 +542,9 @@ def test_a_map_is_read_by_its_layout(name: str) -> None:
 
 def test_ranges_in_units() -> None:
     ranges = np.array([0.0, 0.0004, 0.0006, 8.0, 65.533, 1e6, np.nan, -1.0, np.inf])
-    assert frames.to_units(ranges, 0.001).tolist() == [
+    units = np.zeros((1, len(ranges)), np.uint16)
+    write_units(ranges, np.zeros(1, np.int64), 1000.0, units)
+    assert units[0].tolist() == [
         0,
         0,
         1,

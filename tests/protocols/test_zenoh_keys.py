@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 
-from botyard.protocols.zenoh_keys import LATCHED, Tokens, attachment, data_key, mangled
+from botyard.protocols.zenoh_keys import Tokens, attachment, data_key, kept_qos, mangled
 
 
 def test_keys() -> None:
-    """Of the reference, ros.md §5."""
+    """The expected keys are from the reference, ros.md §5."""
     assert data_key(3, "/ann/odom", "nav_msgs/msg/Odometry", "RIHS01_12") == (
         "3/ann/odom/nav_msgs::msg::dds_::Odometry_/RIHS01_12"
     )
@@ -20,15 +20,13 @@ def test_keys() -> None:
 
 
 def test_attachments() -> None:
-    """Number, time, length and identifier, little-endian."""
+    """An attachment holds number, time, length and identifier, little-endian."""
     data = attachment(7, 8, bytes(range(16)))
     assert struct.unpack("<qqB16s", data) == (7, 8, 16, bytes(range(16)))
 
 
 def test_tokens() -> None:
-    """Every node and end has a number of its own; a node that has gone and comes back
-    gets another.
-    """
+    """Every node and endpoint has its own number; a node that returns gets another one."""
     tokens = Tokens(0, "abc")
     assert tokens.node("/a/base") == "@ros2_lv/0/abc/0/0/NN/%/%a/base"
     assert tokens.node("/a/base") is None
@@ -39,7 +37,7 @@ def test_tokens() -> None:
         "@ros2_lv/0/abc/0/2/MP/%/%a/base/%a%odom/nav_msgs::msg::dds_::Odometry_/RIHS01_1/::,10:,:,:,,"
     )
     assert tokens.end(
-        "/botyard", "SS", "/x", "std_srvs/srv/Empty", "RIHS01_2", LATCHED
+        "/botyard", "SS", "/x", "std_srvs/srv/Empty", "RIHS01_2", kept_qos(1)
     ) == (
         "@ros2_lv/0/abc/1/3/SS/%/%/botyard/%x/std_srvs::srv::dds_::Empty_/RIHS01_2/:1:,1:,:,:,,"
     )

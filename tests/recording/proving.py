@@ -1,4 +1,4 @@
-"""What tests of recorded runs share."""
+"""Helpers for tests of recorded runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from botyard.recording import resimulate
 
 
 def prove(path: Path, steps: int) -> None:
-    """A recording comes out again."""
+    """Re-simulate a recording and compare."""
     proof = resimulate(path)
     assert proof.divergence is None, str(proof.divergence)
     assert proof.steps >= steps and proof.states >= 2 and not proof.notes

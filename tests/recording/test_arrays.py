@@ -1,5 +1,5 @@
-"""A recording as arrays: the engine's own numbers; what is damaged or made to cost much
-is passed over or refused.
+"""Recordings as arrays with the engine's own numbers; damaged or expensive content is
+skipped or refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tests.cli.test_cli import call
 
 
 class Run:
-    """A recorded run, and what the engine said in it."""
+    """A recorded run with the engine's values."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -180,7 +180,7 @@ def test_a_recording_without_topics_of_robots_has_its_states(tmp_path: Path) -> 
 
 
 def test_it_needs_no_ros(run: Run) -> None:
-    """Nothing of ROS is imported, nor anything that compiles."""
+    """Readers import neither ROS nor a compiler."""
     code = (
         "import sys, botyard\n"
         f"run = botyard.recording.load({str(run.path)!r})\n"
@@ -286,8 +286,7 @@ def test_the_command_line_writes_tables(
     assert code == 2 and "--max-read cells" in err
 
 
-# -- damage: naive twin of the scan, by the places of chunks that are known from the
-# whole file
+# -- damage: a naive twin of the scan, which knows the chunks' places from the whole file
 
 
 @pytest.fixture(scope="module")
@@ -503,7 +502,9 @@ def test_descriptions_are_limited_in_number(
 
 
 def test_arrays_are_limited(run: Run) -> None:
-    with pytest.raises(RecordingError, match="--max-read cells=NUMBER raises that"):
+    with pytest.raises(
+        RecordingError, match="--max-read cells=NUMBER raises this limit"
+    ):
         load(run.path, budget=Budget(cells=500))
     with pytest.raises(RecordingError, match="robots"):
         load(run.path, budget=Budget(robots=2))
@@ -518,7 +519,7 @@ def test_the_package_says_its_names() -> None:
 
 
 def _of_nothing(count: int) -> bytes:
-    """A recording with so many records of nine zeros each, in two chunks."""
+    """Return a recording with a number of records of nine zeros each, in two chunks."""
     import zstandard
 
     packed = zstandard.ZstdCompressor().compress(bytes(9 * count // 2))
@@ -531,7 +532,7 @@ def _of_nothing(count: int) -> bytes:
 
 
 def test_records_are_counted(tmp_path: Path) -> None:
-    """Whatever they are: a file of 2 MB can unpack to billions of empty ones."""
+    """A file of 2 MB can unpack to billions of empty records."""
     path = tmp_path / "bomb.mcap"
     path.write_bytes(_of_nothing(300_000))
     assert path.stat().st_size < 2000
@@ -554,7 +555,7 @@ def test_records_are_counted(tmp_path: Path) -> None:
     for what, read in reads.items():
         with pytest.raises(
             BudgetError,
-            match=r"records, and at most 200000 are read \(--max-read records=NUMBER",
+            match=r"records, expected at most 200000 \(--max-read records=NUMBER",
         ):
             pytest.fail(f"{what}: {read()}")
 
@@ -583,7 +584,7 @@ def test_unpacked_bytes_of_all_chunks_are_counted(tmp_path: Path) -> None:
 
 
 def test_records_of_bags_are_counted(tmp_path: Path) -> None:
-    """Before the library goes through them, one by one."""
+    """They are counted before the library iterates over them."""
     path = tmp_path / "bag.mcap"
     path.write_bytes(_of_nothing(300_000))
     with pytest.raises(BudgetError, match="records=NUMBER"):
@@ -598,7 +599,7 @@ def test_records_of_bags_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_budget_is_of_each_reading(run: Run) -> None:
-    """A file that is within it can be read again and again."""
+    """A file within the archive can be read repeatedly."""
     with Reader(run.path) as file:
         count = sum(1 for _ in file.messages())
     with Reader(run.path, Budget(records=count + 500)) as file:

@@ -1,5 +1,5 @@
-"""Checks find the first step in which columns differ, and what differs, as a naive
-comparison of all values does.
+"""Checks find the first step with different columns, and the differences, as a naive
+comparison of all values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ values = st.floats(width=64) | st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, 2.
 
 
 def layout(bodies: int) -> Layout:
-    """Of two columns."""
+    """Return a layout of two columns."""
     return Layout(
         (("mode_x", MODE, (bodies,)), ("pose", POSE, (bodies, 3))),
         {"": [f"r{k}" for k in range(bodies)]},

@@ -1,5 +1,5 @@
-"""What a recording holds of a run, as bytes and back: the same values to the last bit;
-bytes of strangers end in one kind of error.
+"""Values of a recording as bytes and back, equal to the last bit; foreign bytes give
+one kind of error.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from hypothesis import strategies as st
 from botyard.codec.messages import VERSION
 from botyard.engine import commands, demand
 from botyard.engine.layout import Control, OdometryErrorMode
-from botyard.engine.state import object_digest
+from botyard.engine.objectdigest import object_digest
+from botyard.engine.steering import SetSteering
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose, Twist
 from botyard.model import devices as kinds
 from botyard.model.devices import Device, DeviceSpec, Field
+from botyard.model.floor import Floor, FloorZone
 from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, robot_names
 from botyard.model.objects import (
@@ -66,7 +69,7 @@ from tests.model.test_robotfile import gains, masses, outlines, poses, returns, 
 
 ROOT = Path(__file__).parents[2]
 
-# -- any change
+# -- random changes
 
 floats = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
 names = st.text(max_size=8)
@@ -209,6 +212,7 @@ orders: dict[type[Any], st.SearchStrategy[Any]] = {
     commands.SetRamp: st.builds(
         commands.SetRamp, st.integers(0, 2), st.none() | floats, st.none() | floats
     ),
+    SetSteering: st.builds(SetSteering, floats, st.none() | floats, st.none() | floats),
     commands.SetPoseAxis: st.builds(
         commands.SetPoseAxis, st.integers(0, 2), st.floats(-1e7, 1e7)
     ),
@@ -231,6 +235,12 @@ orders: dict[type[Any], st.SearchStrategy[Any]] = {
     SetTwist: st.builds(SetTwist, st.builds(Twist, *[st.floats(-1e5, 1e5)] * 3)),
 }
 some_names = st.lists(names, max_size=3).map(tuple)
+zones = st.builds(
+    FloorZone,
+    name=st.just("a"),
+    corners=st.just(((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))),
+    slip=st.floats(0.0, 0.9),
+)
 done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.Submit: st.builds(journal.Submit, names, st.one_of(*orders.values())),
     journal.SubmitEach: st.lists(
@@ -245,7 +255,7 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.SubmitVelocities: st.builds(
         journal.SubmitVelocities,
         st.builds(
-            commands.SetVelocities,
+            SetVelocities,
             st.lists(st.integers(0, 99)).map(lambda v: np.array(v, np.int64)),
             *[st.none() | arrays] * 3,
         ),
@@ -258,6 +268,18 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.AddBox: st.builds(journal.AddBox, names, boxes),
     journal.RemoveBox: st.builds(journal.RemoveBox, names),
     journal.ReplaceScene: st.builds(journal.ReplaceScene, scenes),
+    journal.ReplaceFloor: st.builds(
+        journal.ReplaceFloor, st.none() | st.builds(Floor, color=st.just("red"))
+    ),
+    journal.SetZone: st.builds(journal.SetZone, zones),
+    journal.RemoveZone: st.builds(journal.RemoveZone, names),
+    journal.MarkFloor: st.builds(
+        journal.MarkFloor,
+        names,
+        st.just(((1.0, 2.0), (0.5, -0.0))),
+        st.tuples(floats, floats),
+    ),
+    journal.ClearField: st.builds(journal.ClearField, names),
     journal.SetDynamics: st.builds(journal.SetDynamics, names, st.none() | masses),
     journal.Attach: st.builds(journal.Attach, names, names),
     journal.Detach: st.builds(journal.Detach, names),
@@ -301,8 +323,9 @@ entries = st.builds(
 
 
 def exact(value: object) -> bytes:
-    """All bits of a value: 1 and 1.0, 0.0 and −0.0, and NaNs differ, lists and tuples
-    do not.
+    """Return all bits of a value:
+
+    1 and 1.0, 0.0 and −0.0, and NaNs differ, lists and tuples do not.
     """
 
     def hook(one: Any) -> Any:
@@ -331,7 +354,7 @@ def test_an_entry_has_the_same_bits_again(entry: Entry) -> None:
             journal.Restore,
         ),
     ):
-        # arrays and NaN are not comparable
+        # Changes with arrays or NaN cannot be compared by ==, so leave them out.
         assert again == entry
 
 
@@ -352,8 +375,8 @@ def test_an_entry_has_the_same_bits_again(entry: Entry) -> None:
 def test_a_velocity_is_written_by_the_short_way_as_by_the_long_one(
     tick: int, source: str, name: str, axes: tuple[Any, Any, Any]
 ) -> None:
-    """The recorder keeps commands as plain tuples until they are written; other bytes
-    could not be read.
+    """The recorder keeps commands as plain tuples until they are written; different
+    bytes could not be read.
     """
     entry = Entry(
         tick, tick + 1, source, journal.Submit(name, commands.SetVelocity(*axes))
@@ -409,7 +432,7 @@ def test_every_kind_of_change_can_be_written_and_done_again() -> None:
 
 
 def test_every_command_can_be_written() -> None:
-    """Commands are classes that write a row of the state, wherever they stand."""
+    """Commands are classes that write a row of the state, wherever they are defined."""
     found = {
         name
         for path in (ROOT / "src/botyard").rglob("*.py")
@@ -421,7 +444,7 @@ def test_every_command_can_be_written() -> None:
     } - {"Command"}
     assert len(found) > 10
     assert found == set(COMMANDS), "who saves and records knows each"
-    assert set(orders) == {*COMMANDS.values()} - {commands.SetVelocities}, (
+    assert set(orders) == {*COMMANDS.values()} - {SetVelocities}, (
         "a new command needs a strategy here"
     )
 
@@ -434,7 +457,9 @@ def test_every_model_of_the_library(name: str) -> None:
 
 
 def is_world(path: Path) -> bool:
-    """Whether it is a map or a scenario: examples have YAML for other programs, too."""
+    """Return whether it is a map or a scenario; examples also have YAML for other
+    programs.
+    """
     if path.suffix == ".yaml" and "examples" in path.parts:
         return any(
             line.startswith("botyard:") for line in path.read_text("utf-8").splitlines()
@@ -513,7 +538,7 @@ def test_a_device_of_a_plug_in_is_found_by_its_kind(
         decode_model(data)
 
 
-# -- what cannot be written
+# -- values that cannot be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,7 +560,7 @@ def test_a_command_of_a_program_s_own_class_is_refused() -> None:
         encode_entry(Entry(0, 1, "api", journal.Submit("r", _Homemade())))
 
 
-# -- bytes of strangers
+# -- foreign bytes
 
 SAMPLES: list[tuple[bytes, Callable[[bytes], object]]] = [
     (
@@ -565,9 +590,7 @@ SAMPLES: list[tuple[bytes, Callable[[bytes], object]]] = [
                 3,
                 1,
                 "x",
-                journal.SubmitVelocities(
-                    commands.SetVelocities(np.arange(3), v=np.ones(3))
-                ),
+                journal.SubmitVelocities(SetVelocities(np.arange(3), v=np.ones(3))),
             )
         ),
         decode_entry,

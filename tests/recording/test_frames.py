@@ -1,5 +1,7 @@
-"""Frames of states: any sequence of states comes back, costs no more than the states,
-and foreign bytes are refused.
+"""Frames of states:
+
+any sequence of states is restored, costs no more than the states, and foreign bytes are
+refused.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from botyard.sim.simulation import Simulation
 
 
 def naive(frame: bytes, before: bytes) -> bytes:
-    """The state of a frame, byte by byte, as the module's docstring has it."""
+    """Return the state of a frame, byte by byte, as in the module's docstring."""
     if frame[:1] == b"K":
         return frame[1:]
     size = struct.unpack("<I", before[8:12])[0]
@@ -52,8 +54,8 @@ def numbers(data: bytes) -> np.ndarray:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> list[bytes]:
-    """States of a world: heads and columns change in places; sometimes columns have
-    another length.
+    """States of a world whose heads and columns change in places; some columns change
+    their length.
     """
     head, columns = draw(st.binary(max_size=40)), draw(st.binary(max_size=200))
     found = [join(head, [numbers(columns)])]

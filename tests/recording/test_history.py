@@ -1,5 +1,6 @@
-"""The history of a simulation: what is kept of it, looking back, and going on from a
-moment.
+"""The history of a simulation:
+
+its extent, looking back, and continuing from a moment.
 """
 
 from __future__ import annotations
@@ -124,8 +125,7 @@ def test_a_run_goes_on_as_it_did_when_nobody_was_connected() -> None:
         sim.step()
         again.append(sim.digest())
 
-    # robots count that they were placed once more, so the digests differ; where
-    # everything is does not
+    # Robots count their placements, so the digests differ; the poses do not.
     reference = world()
     employ(reference.robots["bob"], Program(name="wander"))
     reference.robots["ann"].command(v=0.3, w=0.1)
@@ -263,7 +263,7 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
     port.set_velocity(v=0.2)
     sim.step(20)
     teleports = port.teleports
-    # waits for the next step: dropped
+    # This command still waits for the next step, so going on drops it.
     port.set_velocity(v=-0.2)
     sim.history.go_on_from(2.0)
     assert (
@@ -319,7 +319,7 @@ def test_robots_of_then_come_back_and_those_of_now_go() -> None:
 
 
 def test_the_map_stays_while_only_its_boxes_differ() -> None:
-    """Else all who show it would load it again."""
+    """Otherwise all viewers would load the map again."""
     sim = world()
     sim.history.keep()
     sim.step(10)

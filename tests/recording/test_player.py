@@ -1,5 +1,6 @@
-"""A recording is played: each moment of it is the engine's own, whatever was before,
-and whatever others do meanwhile.
+"""Playing a recording:
+
+each moment equals the engine's, for any order of moments and other changes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ENDS = 70
 
 
 class Run:
-    """A recorded run in which much happens, and its digest after each step."""
+    """A recorded run with many events, and its digest after each step."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -139,7 +140,7 @@ def test_commands_of_others_are_said_to_have_no_effect(
     player = Player(read_track(run.path))
     for _ in range(3):
         player.sim.robots["a"].command(v=0.1)
-    assert caplog.messages == ["a recording is shown: commands of api have no effect"]
+    assert caplog.messages == ["a recording is played: commands of api have no effect"]
 
 
 def test_a_state_that_does_not_come_out_again_is_shown_as_it_was_recorded(
@@ -194,7 +195,7 @@ def test_a_ring_with_a_state_that_was_restored_has_no_way_back(tmp_path: Path) -
     assert not player.corrections
 
 
-# -- files of strangers
+# -- foreign files
 
 
 @cache

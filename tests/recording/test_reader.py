@@ -1,5 +1,7 @@
-"""Recordings that end early or are damaged: what is whole is read, what is not is said,
-and nothing raises or takes more than it may.
+"""Truncated or damaged recordings:
+
+complete parts are read, gaps are reported, and no exception or excessive memory
+results.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class File(NamedTuple):
 
 @cache
 def recorded() -> File:
-    """A small file, whose second chunk has a channel that the first lacks."""
+    """A small file whose second chunk has a channel that the first one lacks."""
     summary, data, chunks = Summary(), bytearray(mcap.file_start("ros2", "test")), []
     at, about = len(data), mcap.metadata("botyard", {"seed": "3"})
     data += about
@@ -90,7 +92,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(
     path: Path, data: bytes, budget: Budget = Budget()
 ) -> tuple[list[bytes], Reader]:
-    """All messages, and the reader."""
+    """Return all messages, and the reader."""
     path.write_bytes(data)
     with Reader(path, budget) as found:
         return [one.data for one in found.messages()], found
@@ -208,7 +210,7 @@ def test_bombs_and_false_lengths_are_refused(
         ),
         (
             mcap.record(Op.METADATA, b"\xff\xff\xff\xff"),
-            "it is shorter than its contents",
+            "the record is shorter than its contents",
         ),
     ):
         found, ours = read(path, MAGIC + body, Budget(unpacked=1 << 20))
@@ -228,7 +230,7 @@ def test_bombs_and_false_lengths_are_refused(
 def test_looking_for_what_is_whole_ends(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thousands of false beginnings of chunks."""
+    """The file has thousands of false chunk starts."""
     monkeypatch.setattr(recordindex, "MAX_FALSE", 1000)
     head = struct.pack("<BQQQQI", Op.CHUNK, 500_000, 0, 0, 100, 1) + mcap.text("zstd")
     with pytest.raises(RecordingError, match="at most 1000 false starts"):

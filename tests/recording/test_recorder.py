@@ -1,5 +1,7 @@
-"""Recordings: independent readers find in them what the engine did; a run can be
-repeated from one; trouble costs recording only.
+"""Recordings:
+
+independent readers find the engine's values, a run can be repeated, and errors end only
+the recording.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def drive(sim: Simulation, steps: int) -> None:
 def read(
     path: Path,
 ) -> tuple[list[Message], dict[str, Attachment], dict[str, str], Reader]:
-    """All that our own reader finds."""
+    """Return all entries that our own reader finds."""
     with Reader(path) as reader:
         messages = list(reader.messages())
         attachments = {
@@ -83,14 +85,14 @@ def said(messages: list[Message], topic: str = EVENTS) -> list[dict[str, Any]]:
 
 
 def last_of(entry: Entry) -> int:
-    """The number of the last change of an entry, which may be several commands."""
+    """Return the number of the last change of an entry, which may be several commands."""
     return entry.order + (
         len(entry.change.names) - 1 if isinstance(entry.change, SubmitEach) else 0
     )
 
 
 def again(path: Path) -> tuple[int, int]:
-    """Run a recording again: number of digests that were compared, and the last one."""
+    """Run a recording again; return the number of compared digests, and the last one."""
     messages, attachments, _, reader = read(path)
     assert reader.is_complete, reader.problems
     setup = codec.decode_setup(attachments["setup"].data)
@@ -454,8 +456,9 @@ def test_a_restored_state_begins_a_new_file(tmp_path: Path) -> None:
 
 
 def test_going_on_from_an_earlier_moment_begins_a_new_file(tmp_path: Path) -> None:
-    """With a client, another map since, and commands that the branch drops: the new
-    file is a run of its own that comes out the same.
+    """With a client, another map since, and commands that the branch drops:
+
+    the new file is a separate run that re-simulates.
     """
     sim = world()
     sim.history.keep()
@@ -537,7 +540,7 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="No such file"):
         sim.record(tmp_path / "nowhere" / "run.mcap")
-    # the second replaces a recording
+    # The second round replaces a recording of botyard, which needs no permission.
     for overwrite in (True, False):
         with sim.record(path, overwrite=overwrite):
             sim.step()
@@ -573,7 +576,7 @@ def test_wrong_arguments_are_said() -> None:
             choose(**wrong)
 
 
-# -- trouble
+# -- errors
 
 
 def test_what_a_slow_disk_leaves_no_room_for_is_counted(
@@ -615,7 +618,7 @@ def test_what_a_slow_disk_leaves_no_room_for_is_counted(
         "lost": {"samples": lost},
     }
     assert (
-        "is too slow; left out: " in caplog.text
+        "is too slow; records left out: " in caplog.text
         and f"without {lost} samples" in caplog.text
     )
     assert again(tmp_path / "run.mcap")[1] == sim.digest(), (
@@ -722,7 +725,7 @@ def test_a_killed_program_leaves_all_but_the_last_moment(tmp_path: Path) -> None
     assert {counts[f"/r{k}/odom"] for k in range(5)} == {len(ticks)}
 
 
-# -- two that record to one name
+# -- two recordings of one name
 
 
 @pytest.mark.parametrize("options", [{}, {"split": 0.3}, {"last": 5.0}])
@@ -730,7 +733,7 @@ def test_a_second_recording_of_a_name_is_refused(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """Also when the first file is complete and another one is being written, or nothing
-    is written yet; the first one comes out whole.
+    is written yet; the first one stays complete.
     """
     path, sim = tmp_path / "run.mcap", Simulation()
     sim.add_robot("amigo", "a")

@@ -1,5 +1,5 @@
-"""What comes back of a file that a killed program left, or of which a part is damaged:
-for us, and for readers of others.
+"""Recovery of a file that a killed program left or that is damaged, by our reader and
+by others.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from botyard.sim.simulation import Simulation
 
 
 class Run(NamedTuple):
-    """A recording of many chunks: its bytes, where the chunks are, which of them have
-    states, and all states.
+    """A recording of many chunks:
+
+    its bytes, the places of its chunks, the chunks with states, and all states.
     """
 
     path: Path
@@ -88,7 +89,7 @@ def test_others_read_all_whole_chunks_of_a_file_that_ends_early(
     run: Run, where: int
 ) -> None:
     """Python's `mcap` without an index, as its ``NonSeekingReader`` and ``mcap
-    recover`` do; with an index it reads whole files alone.
+    recover`` read; with an index it reads only complete files.
     """
     first = run.chunks[0].at
     path, end = run.path.with_name("cut.mcap"), first + where % (len(run.data) - first)

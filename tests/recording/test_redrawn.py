@@ -1,5 +1,6 @@
-"""Recordings of other versions are drawn from their ROS messages: robots are where they
-were, and what is missing is said.
+"""Recordings of other versions are shown from their ROS messages:
+
+poses are right, and missing parts are reported.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ STEPS = 60
 
 
 def other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write states as a version does that has other columns."""
-    monkeypatch.setattr(statehead, "schema", lambda engine, tables=None: b"of other")
+    """Write states as a version with other columns."""
+    monkeypatch.setattr(statehead, "schema", lambda *_, **__: b"of other")
 
 
 def other_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write states as a version with another layout of them does."""
+    """Write states as a version with another layout."""
     monkeypatch.setattr(statehead, "VERSION", statehead.VERSION + 1)
     monkeypatch.setattr(layout, "READS", (statehead.VERSION,))
 
@@ -41,7 +42,7 @@ def other_version(monkeypatch: pytest.MonkeyPatch) -> None:
 def record(
     path: Path, steps: int = STEPS, **options: Any
 ) -> list[list[tuple[float, ...]]]:
-    """A run of two robots in the office; their poses after each step."""
+    """Record a run of two robots in the office; return their poses after each step."""
     sim = botyard.Simulation.load("office", seed=2)
     for k, name in enumerate(("ann", "bob")):
         sim.add_robot("p3dx", name, pose=(10.0 + 2.0 * k, 14.0, 0.5 * k))
@@ -85,7 +86,8 @@ def test_robots_are_where_they_were(
     for tick in (55, 20, 37):
         player.seek(tick * 0.1)
         for robot, (x, y, th) in zip(sim.robots.values(), poses[tick - 1], strict=True):
-            # transforms come three times a second: in between, chords instead of arcs
+            # Transforms are recorded three times a second; in between, the robot is drawn on chords
+            # instead of arcs.
             assert math.dist((robot.truth.x, robot.truth.y), (x, y)) < 0.02
             assert abs(math.remainder(robot.truth.th - th, 2.0 * math.pi)) < 0.05
 
@@ -101,7 +103,7 @@ def test_the_map_of_ros_when_the_scene_cannot_be_read(
         record(path, 10)
 
     def unknown(data: bytes, budget: Budget) -> Any:
-        raise RecordingError("of another version")
+        raise RecordingError("written by another version")
 
     monkeypatch.setattr(fallback, "decode_scene", unknown)
     scene = open_player(path).sim.scene

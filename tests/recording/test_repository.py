@@ -1,5 +1,5 @@
-"""Every map, world, scenario and example of the repository is recorded and simulated
-again; each moment of it can be shown.
+"""Every map, world, scenario and example of the repository is recorded, re-simulated,
+and shown at each moment.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ STEPS = 25
 
 
 def check(path: Path, folder: Path) -> None:
-    """A world with its programs, and with a robot if it has none, is recorded while its
-    robots drive and read their sensors.
+    """Record a world with its programs, and with a robot if it has none, while its
+    robots drive and read sensors.
     """
     sim = Simulation.load(path, seed=7)
     if not any(robot.spec.drive for robot in sim.robots.values()):

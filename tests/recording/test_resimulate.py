@@ -1,5 +1,6 @@
-"""A recorded run comes out again, bit for bit; each changed byte is noticed, and each
-change behind the journal's back is named.
+"""A recorded run re-simulates bit for bit.
+
+Each changed byte is detected, and each change outside the journal is named.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def test_whatever_was_done_comes_out_again(
     recorded(folder / "any.mcap", act)
     files = sorted(folder.glob("*.mcap"))
     assert files
-    # restoring a state begins another file
+    # Restoring a state starts another file, so there may be several.
     for file in files:
         proof = resimulate(file)
         assert proof.divergence is None, str(proof.divergence)
@@ -84,7 +85,7 @@ def test_programs_are_not_run_and_their_commands_are(tmp_path: Path) -> None:
 
 
 def test_exact_ramps_and_errors_by_distance_come_out_again(tmp_path: Path) -> None:
-    """Models that the library does not have, and draws of the seed."""
+    """Models outside the library, and draws of the seed."""
     base = load_robot("p3dx")
     laser = replace(base.lasers[0], range_deviation=0.01, range_share=0.002)
     spec = replace(
@@ -115,7 +116,7 @@ def test_exact_ramps_and_errors_by_distance_come_out_again(tmp_path: Path) -> No
     assert max(drifted) > 1e-3, "or there was nothing to repeat"
 
 
-# -- what was changed behind the journal's back
+# -- changes outside the journal
 
 
 def _batteries(sim: Simulation) -> Any:
@@ -215,8 +216,8 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
     recorded(tmp_path / "run.mcap", act)
     found = resimulate(tmp_path / "run.mcap").divergence
     assert found is not None
-    # what is no column, such as who claims a robot, is in the states that are recorded
-    # once a second
+    # Facts without a column, such as the owner of a robot, are in the states that are
+    # recorded once a second.
     assert (found.after, found.tick) == {
         "removed": (10, 13),
         "claims": (10, 20),
@@ -278,8 +279,9 @@ def test_the_first_step_and_its_poses_are_named(several: bool, tmp_path: Path) -
 def test_what_changes_in_the_moment_in_which_a_step_has_ended_is_no_difference(
     tmp_path: Path,
 ) -> None:
-    """A listener that comes before the recorder removes a robot: the recorder sees
-    other poses than the step has left.
+    """A listener before the recorder removes a robot:
+
+    the recorder sees other poses than the step left.
     """
     sim = world()
     sim.after_step(
@@ -381,7 +383,7 @@ def test_a_file_that_was_cut_short_is_proved_as_far_as_it_goes(
     assert proof.notes and "cut short" in proof.notes[-1]
 
 
-# -- recordings that somebody has made up
+# -- crafted recordings
 
 
 def crafted(
@@ -390,7 +392,7 @@ def crafted(
     attachments: dict[str, bytes] | None = None,
     state: bytes | None = b"",
 ) -> Path:
-    """A recording of a world with a robot: these records behind the first state."""
+    """A recording of a world with a robot, with given records after the first state."""
     sim = Simulation()
     sim.add_robot("p3dx", "r", pose=(0.0, 0.0, 0.0))
     from botyard.recording import codec
@@ -508,7 +510,7 @@ MADE_UP: dict[str, tuple[list[tuple[str, bytes]], str]] = {
     ),
     "no checks": (
         [(own_channels.CHECKS, own_channels.pack_bytes(b"\1" * 30))],
-        "checks of states: expected the number of bytes that its head gives",
+        "which does not match its header",
     ),
     "checks of a far step": (
         [
@@ -554,7 +556,7 @@ def test_all_that_cannot_be_read_is_said_with_the_version_that_wrote_it(
         tmp_path / "r.mcap", [], {"scene": b"\x05\0\0\0\x94\x63\0\0\0", "model 1": b"x"}
     )
     with pytest.raises(
-        RecordingError, match=r"botyard 9.9 wrote it, this is .*; model 1: "
+        RecordingError, match=r"botyard 9.9 wrote it, this program is .*; model 1: "
     ) as caught:
         resimulate(path)
 

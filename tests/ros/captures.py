@@ -1,10 +1,10 @@
-"""Records captures of real peers anew: ``python -m tests.ros.captures`` (root; needs
-the peers of ``make peers``).
+"""Record captures of real peers again: ``python -m tests.ros.captures``.
 
-A Fast DDS and a Cyclone peer, in a network namespace, publish, subscribe and call a
-service of a participant of ours, and leave again. What they sent is in
-``tests/data/rtps-*.txt.gz``, and ``tests/protocols/rtps/test_captures.py`` feeds it to
-a participant without any peer.
+It needs root and the peers of ``make peers``. A Fast DDS and a Cyclone peer in a
+network namespace publish, subscribe and call a service of a participant of ours, and
+leave. Their packets are stored in ``tests/data/rtps-*.txt.gz``;
+``tests/protocols/rtps/test_captures.py`` replays them to a participant without any
+peer.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _compiled(name: str, folder: Path) -> Path:
 
 
 def main() -> None:
-    """Record both, or the one that is named (as a program in the namespace)."""
+    """Record both, or the named one (as a program in the namespace)."""
     if sys.argv[1:2] == ["record"]:
         asyncio.run(record(Path(sys.argv[2])))
         return

@@ -1,5 +1,7 @@
-"""Real ROS peers. Without them tests are skipped; in CI they must be there (``make
-peers`` installs them).
+"""Real ROS peers.
+
+Without them tests are skipped; in CI they must be present (``make peers`` installs
+them).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import Ros1World
-from tests.ros.ros2 import ALONE, ZENOH_PYTHON, Ros2World
+from tests.ros.ros2 import ALONE, WHEELS, ZENOH_PYTHON, Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -32,7 +34,7 @@ def _has_ros1() -> bool:
 
 @pytest.fixture(scope="session")
 def debian_ros() -> None:
-    """Debian's ROS 1 programs."""
+    """Require Debian's ROS 1 programs."""
     if not _has_ros1():
         if os.environ.get("CI"):
             pytest.fail(
@@ -44,7 +46,7 @@ def debian_ros() -> None:
 
 @pytest.fixture
 def world(debian_ros: None, tmp_path: Path) -> Iterator[Ros1World]:
-    """A place for ROS 1 programs, with a free port for a master; everything is stopped
+    """A folder for ROS 1 programs with a free port for a master; everything is stopped
     at the end.
     """
     one = Ros1World(tmp_path)
@@ -61,17 +63,33 @@ def _missing_for_ros2() -> str | None:
         return "@foxglove/ros2"
     if not ZENOH_PYTHON.exists():
         return "zenoh-ros2-sdk"
-    alone = (
-        subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode
-        == 0
-    )
-    return None if alone else "the right to make namespaces (root)"
+    return _missing_namespaces()
+
+
+def _missing_namespaces() -> str | None:
+    done = subprocess.run([*ALONE, "true"], capture_output=True, check=False)
+    return "the right to make namespaces (root)" if done.returncode else None
+
+
+def _missing_for_rclpy() -> str | None:
+    # These files are written when the installation is complete.
+    made = all((WHEELS / d / ".interfaces").exists() for d in ("jazzy", "kilted"))
+    return _missing_namespaces() if made else "ROS 2's wheels"
 
 
 @pytest.fixture(scope="session")
-def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Fast DDS peer, compiled."""
-    missing = _missing_for_ros2()
+def loss_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library that loses packets (lossy.c), compiled."""
+    if shutil.which("gcc") is None:
+        _need("gcc")
+    made = tmp_path_factory.mktemp("loss") / "lossy.so"
+    source = str(Path(__file__).parent / "lossy.c")
+    command = ["gcc", "-O1", "-shared", "-fPIC", "-o", str(made), source, "-ldl"]
+    subprocess.run(command, check=True, timeout=100)
+    return made
+
+
+def _need(missing: str | None) -> None:
     if missing is not None:
         if os.environ.get("CI"):
             pytest.fail(
@@ -80,6 +98,16 @@ def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
         pytest.skip(f"needs {missing} (make peers)")
 
+
+def need_zenoh() -> None:
+    """Require the packages of Zenoh's peers."""
+    _need(None if ZENOH_PYTHON.exists() else "zenoh-ros2-sdk")
+
+
+@pytest.fixture(scope="session")
+def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the compiled Fast DDS peer."""
+    _need(_missing_for_ros2())
     return _compiled("fastdds_peer.cpp", tmp_path_factory)
 
 
@@ -115,6 +143,17 @@ def _compiled(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def world2(fastdds_peer: Path, tmp_path: Path) -> Iterator[Ros2World]:
     """A network for ROS 2 programs; everything in it is stopped at the end."""
     one = Ros2World(tmp_path, fastdds_peer)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Iterator[Ros2World]:
+    """A network for programs with rclpy; everything in it is stopped at the end."""
+    _need(_missing_for_rclpy())
+    one = Ros2World(tmp_path, Path())
     try:
         yield one
     finally:

@@ -1,8 +1,8 @@
-"""A ROS 2 peer as rmw_cyclonedds_cpp behaves, on Cyclone's own serialiser:
-``cyclone_peer.py WHAT JSON-ARGUMENTS``; prints ``RESULT JSON``.
+"""A ROS 2 peer that behaves as rmw_cyclonedds_cpp, on Cyclone's serialiser.
 
-It shares nothing with the simulator but the middleware: its types are its own classes,
-their bytes are Cyclone's. (No postponed annotations: Cyclone looks at them.)
+``cyclone_peer.py FUNCTION JSON-ARGUMENTS`` prints ``RESULT JSON``. It shares only the
+middleware with the simulator: its types are its own classes, their bytes are Cyclone's.
+(Cyclone inspects annotations, so they are not postponed.)
 """
 
 import json
@@ -444,7 +444,7 @@ def drive(
 
 
 def latch(topic: str, text: str, times: int, seconds: float) -> None:
-    """Offer a text, so often repeated, to readers that come later, too."""
+    """Offer a text, repeated to a length, to late readers as well."""
     writer: Any = DataWriter(
         participant, Topic(participant, f"rt{topic}", Text), LATCHED
     )
@@ -453,7 +453,7 @@ def latch(topic: str, text: str, times: int, seconds: float) -> None:
 
 
 def read(topic: str, latched: bool, count: int, seconds: float = 110.0) -> list[str]:
-    """So many texts."""
+    """Read a number of texts."""
     reader: Any = DataReader(
         participant,
         Topic(participant, f"rt{topic}", Text),
@@ -469,8 +469,10 @@ def read(topic: str, latched: bool, count: int, seconds: float = 110.0) -> list[
 
 
 def read_both(topic: str, times: int, seconds: float = 30.0) -> list[int]:
-    """The number of latched texts that each of several participants gets, one after the
-    other, which makes a volatile and a latched reader of a topic at the same time.
+    """Return the number of latched texts that each of several participants gets in
+    turn.
+
+    Each creates a volatile and a latched reader of a topic at the same time.
     """
     counts = []
     for _ in range(times):
@@ -482,7 +484,7 @@ def read_both(topic: str, times: int, seconds: float = 30.0) -> list[int]:
         while not counts[-1] and time.monotonic() < end:
             counts[-1] += len(both[1].take(N=100))
             time.sleep(0.01)
-            # Lost messages do not come later: stop soon after both are matched.
+            # Lost messages never arrive, so stop soon after both readers are matched.
             if all(reader.get_matched_publications() for reader in both):
                 end = min(end, time.monotonic() + 5.0)
 
@@ -490,7 +492,7 @@ def read_both(topic: str, times: int, seconds: float = 30.0) -> list[int]:
 
 
 def serve(name: str, count: int, seconds: float = 110.0) -> int:
-    """Answer so many calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
+    """Answer a number of calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
     reader: Any = DataReader(
         participant, Topic(participant, f"rq{name}Request", TriggerRequest), RELIABLE
     )
@@ -501,6 +503,9 @@ def serve(name: str, count: int, seconds: float = 110.0) -> int:
     end = time.monotonic() + seconds
     while served < count and time.monotonic() < end:
         for request in reader.take(N=10):
+            # A client that has left is reported by a sample without data.
+            if not request.sample_info.valid_data:
+                continue
             writer.write(
                 TriggerResponse(request.rmw_guid, request.rmw_seq, True, "cyclone")
             )
@@ -513,7 +518,7 @@ def serve(name: str, count: int, seconds: float = 110.0) -> int:
 
 
 def clock(seconds: float) -> list[float]:
-    """The clocks that come in some time."""
+    """Return the clocks received within a time."""
     reader: Any = DataReader(
         participant, Topic(participant, "rt/clock", Clock), RELIABLE
     )
@@ -527,8 +532,8 @@ def clock(seconds: float) -> list[float]:
 
 
 def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
-    """Step AMBF's world: how many steps were made, in what time, and the last state of
-    a body.
+    """Step AMBF's world; return the number of steps, the time, and the last state of a
+    body.
     """
     writer: Any = DataWriter(
         participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE
@@ -582,8 +587,9 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
 
 
 def graph(wanted: str, seconds: float = 110.0) -> dict[str, Any]:
-    """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of
-    those are really there.
+    """Return our nodes by `ros_discovery_info`:
+
+    counts of readers and writers, and how many of them exist.
     """
     info: Any = DataReader(
         participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED
@@ -625,9 +631,28 @@ def call(
     return [client.plain(client.ask(*plain)) for _ in range(times)]
 
 
+def recreate(name: str, count: int, patience: float) -> dict[str, Any]:
+    """Make a client of a Trigger, call once as soon as there is a server, and drop the
+    client; return the longest time of an answer, s, and how many did not come in time.
+    """
+    slowest, lost = 0.0, 0
+    for _ in range(count):
+        client = Client(name, "std_srvs/Trigger", pause=0.0)
+        number, start = client.send(0), time.monotonic()
+        while client.answer(number) is None and time.monotonic() < start + patience:
+            time.sleep(0.002)
+        if number in client.answers:
+            slowest = max(slowest, time.monotonic() - start)
+        else:
+            lost += 1
+    return {"calls": count, "lost": lost, "slowest": slowest}
+
+
 def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
-    """A goal of SimulateSteps, canceled when so much feedback has come (0: never): what
-    all ends of the action say.
+    """Send a goal of SimulateSteps, canceled after a number of feedback messages (0:
+    never).
+
+    Returns the results of all endpoints of the action.
     """
     name, kind = (
         "/botyard/simulate_steps/_action/",
@@ -688,9 +713,9 @@ def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
 
 
 class Client:
-    """A client of a service, as one of rmw_cyclonedds_cpp."""
+    """A client of a service, like one of rmw_cyclonedds_cpp."""
 
-    def __init__(self, name: str, kind: str) -> None:
+    def __init__(self, name: str, kind: str, pause: float = 0.3) -> None:
         self.request, response = SERVICES[kind]
         self.writer: Any = DataWriter(
             participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE
@@ -706,19 +731,19 @@ class Client:
             time.sleep(0.02)
 
         assert time.monotonic() < end, f"no server of {name}"
-        time.sleep(0.3)
+        time.sleep(pause)
         self.guid = struct.unpack("<Q", os.urandom(8))[0]
         self.sequence = 0
         self.answers: dict[int, Any] = {}
 
     def send(self, *fields: Any) -> int:
-        """Send a request; its number."""
+        """Send a request; return its number."""
         self.sequence += 1
         self.writer.write(self.request(self.guid, self.sequence, *fields))
         return self.sequence
 
     def answer(self, number: int) -> Any:
-        """The answer to a request, if it is there."""
+        """Return the answer to a request, if it has come."""
         self.answers.update(
             {a.rmw_seq: a for a in self.reader.take(N=10) if a.rmw_guid == self.guid}
         )
@@ -736,7 +761,7 @@ class Client:
 
     @staticmethod
     def plain(answer: Any) -> dict[str, Any]:
-        """The fields of an answer."""
+        """Return the fields of an answer."""
         return {
             k: v
             for k, v in vars(answer).items()

@@ -1,12 +1,11 @@
-"""What Nav2 sends and needs, by its names, for several robots: ``nav2_peer.py
+"""A peer with Nav2's names for several robots: ``nav2_peer.py
 JSON-LIST-OF-NAMESPACES``; prints ``RESULT JSON``.
 
-No ROS 2 is installed where tests run, so this stands in for its programs, with their
-topics, frames, types and QoS: the map's clients (transient local), RViz
-(``initialpose``), AMCL (scans by best effort, their frames by tf at their stamps; it
-sends map → odom) and the controller (TwistStamped on ``cmd_vel``, stamped by /clock;
-poses by tf). Lifecycle and actions are between Nav2's own programs. (No postponed
-annotations: Cyclone looks at them.)
+It stands in for Nav2's programs, with their topics, frames, types and QoS: the map's
+clients (transient local), RViz (``initialpose``), AMCL (best-effort scans, with frames
+by tf at their stamps; it sends map → odom) and the controller (TwistStamped on
+``cmd_vel``, stamped by /clock; poses by tf). Lifecycle and actions are internal to
+Nav2. (Cyclone inspects annotations, so they are not postponed.)
 """
 
 import json
@@ -158,8 +157,9 @@ def ns(stamp: Time) -> int:
 
 
 class Frames:
-    """tf2's buffer: transforms by their children, with stamps; those that are static
-    have none.
+    """tf2's buffer:
+
+    transforms by their children, with stamps; static ones have none.
     """
 
     def __init__(self) -> None:
@@ -181,8 +181,9 @@ class Frames:
                 del kept[:-500]
 
     def lookup(self, target: str, source: str, stamp: int | None) -> Planar | None:
-        """The pose of `source` in `target` at a time (None: the latest), or None where
-        tf2 would refuse.
+        """Return the pose of `source` in `target` at a time (None: the latest).
+
+        None where tf2 would refuse.
         """
         found: Planar = (0.0, 0.0, 0.0)
         while source != target:
@@ -201,7 +202,10 @@ class Frames:
 
 
 class Robot:
-    """Nav2's programs for one robot. `name`: its namespace."""
+    """Nav2's programs for one robot.
+
+    `name` is its namespace.
+    """
 
     def __init__(self, name: str) -> None:
         def reader(topic: str, kind: Any, qos: Qos) -> Any:
@@ -255,7 +259,10 @@ class Robot:
             self.last_truth = message
 
     def measure(self, odom: Any) -> None:
-        """What controllers read of odometry: velocity, and the pose, which tf has, too."""
+        """Compare the values of odometry that controllers read:
+
+        velocity, and the pose, which tf also has.
+        """
         twist = odom.twist.twist
         self.fastest = (
             max(self.fastest[0], twist.linear.x),
@@ -272,8 +279,9 @@ class Robot:
             )
 
     def localize(self, others: list["Robot"]) -> None:
-        """AMCL: the pose that was said once, carried on by odometry; how well scans fit
-        the map tells whether all frames are right.
+        """Act as AMCL: start from the initial pose and follow odometry.
+
+        The fit of scans to the map shows whether all frames are right.
         """
         scan = self.last_scan
         if scan is None or self.grid is None or self.last_truth is None:
@@ -284,8 +292,10 @@ class Robot:
             return
         if self.correction is None:
             self.correction = compose(
-                planar(self.last_truth.pose.pose), inverse(base)
-            )  # what somebody clicks in RViz
+                planar(self.last_truth.pose.pose),
+                inverse(base),
+                # This message is the pose that a user clicks in RViz.
+            )
 
         laser = compose(self.correction, at)
         hits = [
@@ -305,8 +315,11 @@ class Robot:
             if other.last_truth
         ]
         hits = [
-            hit for hit in hits if all(math.dist(hit, place) > 0.5 for place in near)
-        ]  # robots are not in the map
+            hit
+            for hit in hits
+            if all(math.dist(hit, place) > 0.5 for place in near)
+            # robots are not in the map
+        ]
         if hits:
             self.fits.append(sum(map(self.is_wall, hits)) / len(hits))
         x, y, th = self.correction
@@ -349,11 +362,12 @@ class Robot:
         )
 
     def control(self, now: Time) -> None:
-        """The controller: turn to the goal, then go there."""
+        """Act as the controller: turn to the goal, then drive there."""
         pose = self.frames.lookup("map", "base_footprint", None)
         if (
             self.goal is None or pose is None or ns(now) == 0
-        ):  # without /clock there is no time yet
+            # Without /clock there is no time yet.
+        ):
             return
 
         dx, dy = self.goal[0] - pose[0], self.goal[1] - pose[1]

@@ -1,5 +1,5 @@
-"""A rospy program with several parts, run by Debian's own Python; prints what it finds
-as JSON.
+"""A rospy program with several functions, run by Debian's Python; prints its results as
+JSON.
 """
 
 import json
@@ -14,13 +14,15 @@ from std_msgs.msg import Empty
 
 
 def message_class(name):
-    """A message class by its name."""
+    """Return a message class by its name."""
     package, kind = name.split("/")
     return getattr(__import__(f"{package}.msg", fromlist=[kind]), kind)
 
 
 def plain(message):
-    """A message as dictionaries and lists; long lists by their length and first values."""
+    """Return a message as dictionaries and lists; long lists as their length and first
+    values.
+    """
     if hasattr(message, "to_sec"):
         return message.to_sec()
     if hasattr(message, "__slots__"):
@@ -40,10 +42,11 @@ def plain(message):
 
 
 def listen(topics, seconds):
-    """The first message of each topic, how many came, and who sent them.
+    """Return the first message of each topic, the number of messages, and their
+    publishers.
 
-    For so many seconds, and then until each topic has as many as its entry wants: name,
-    type, [1].
+    It listens for a number of seconds, and then until each topic has the count of its
+    entry: name, type, [1].
     """
     found = {}
     lock = threading.Lock()
@@ -72,7 +75,9 @@ def listen(topics, seconds):
 
 
 def until(holds, *args):
-    """Wait until something holds, for a minute at most; what it gives."""
+    """Wait for at most a minute until a function returns a true value; return that
+    value.
+    """
     end = time.monotonic() + 60.0
     while not (value := holds(*args)) and time.monotonic() < end:
         time.sleep(0.005)
@@ -80,7 +85,7 @@ def until(holds, *args):
 
 
 def drive(topic, v, w, seconds, stamped=False):
-    """Publish velocities at 10 Hz, from when somebody listens."""
+    """Publish velocities at 10 Hz from the first subscriber on."""
     if stamped:
         from geometry_msgs.msg import TwistStamped as Kind
     else:
@@ -99,7 +104,7 @@ def drive(topic, v, w, seconds, stamped=False):
 
 
 def transform(parent, child):
-    """A transform by tf2."""
+    """Return a transform by tf2."""
     import tf2_ros
 
     buffer = tf2_ros.Buffer()
@@ -128,7 +133,7 @@ def call(name, kind, *args):
 
 
 def many_calls(name, count):
-    """Persistent calls of an Empty service."""
+    """Make persistent calls of an Empty service."""
     from std_srvs.srv import Empty
 
     proxy = rospy.ServiceProxy(name, Empty, persistent=True)
@@ -151,7 +156,7 @@ def reconfigure(node, values):
 
 
 def talk(topic, text, seconds):
-    """Say something, to other rospy programs."""
+    """Publish to other rospy programs."""
     from std_msgs.msg import String
 
     out = rospy.Publisher(topic, String, queue_size=5)
@@ -163,10 +168,10 @@ def talk(topic, text, seconds):
 
 
 def supervise(path):
-    """Be a supervisor as users of the original write them: first come first served, by
-    counting messages. What it granted.
+    """Act as a supervisor in the style of the original: first come first served, by
+    message counts.
 
-    It stays until the simulator goes.
+    Returns the grants. It runs until the simulator ends.
     """
     from std_msgs.msg import Int16
 
@@ -212,8 +217,9 @@ def supervise(path):
 
 
 def permit_and_look_on(permissions, critical, robot, least):
-    """Permit a robot as soon as somebody listens, and only then ask for critical
-    points, until so many have come. How many came.
+    """Permit a robot at the first subscriber, then subscribe to critical points.
+
+    Returns their number when enough have come.
     """
     from std_msgs.msg import Int16
 
@@ -224,16 +230,17 @@ def permit_and_look_on(permissions, critical, robot, least):
 
 
 def ambf(definitions, script):
-    """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes
-    them. A script of what to do; what came of it.
+    """Speak ambf_msgs, with classes generated from the definitions as rosbag does.
 
-    ["state", topic, type, seconds]: how many messages come (some at least), the first
-    and the last; ["rate", topic, type, least]: messages a second, and steps, in a
-    second in which not fewer came, or in the last of thirty; ["send", topic, type,
-    fields]; ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second,
-    until ["end"]; ["until", topic, type, field, least]: the first message in which a
-    field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's
-    own state, and how long all took.
+    The argument is a script; the result has a value for each command:
+
+    ["state", topic, type, seconds]: the number of messages (some at least), the first
+    and the last; ["rate", topic, type, least]: messages and steps a second, in the
+    first of thirty seconds that reaches `least`, or the last; ["send", topic, type,
+    fields]; ["sleep", s]; ["keep", topic, type, fields]: send twenty times a second,
+    until ["end"]; ["until", topic, type, field, least]: the first message with a field
+    of at least that value; ["lockstep", toggles, n]: steps of each toggle, by the
+    world's state, and the total time.
     """
     from genpy.dynamic import generate_dynamic
 
@@ -344,7 +351,7 @@ def ambf(definitions, script):
 
 
 def serve_map(cells, width, resolution, x, y, seconds):
-    """Be a map_server."""
+    """Act as a map_server."""
     from nav_msgs.msg import OccupancyGrid
 
     grid = OccupancyGrid()
@@ -363,7 +370,7 @@ def serve_map(cells, width, resolution, x, y, seconds):
 
 
 def params(values):
-    """Set parameters, and read them in all ways."""
+    """Set parameters, and read them in every form."""
     for key, value in values.items():
         rospy.set_param(key, value)
     return {
@@ -376,7 +383,9 @@ def params(values):
 
 
 def sim_time(seconds):
-    """Wait so long by rospy's clock: how far that went, and how far that of the wall."""
+    """Wait for a duration of rospy's clock; return the durations of that clock and of
+    the wall clock.
+    """
     until(lambda: rospy.Time.now().to_sec())
     begin, here = rospy.Time.now().to_sec(), time.monotonic()
     until(lambda: rospy.Time.now().to_sec() >= begin + seconds)

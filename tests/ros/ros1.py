@@ -1,5 +1,6 @@
-"""Running real ROS 1 programs against a simulator: masters, tools, rospy scripts, and a
-plain service client.
+"""Real ROS 1 programs against a simulator:
+
+masters, tools, rospy scripts, and a plain service client.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ class Ros1World:
         (folder / "log").mkdir()
 
     def close(self) -> None:
-        """Stop everything, the youngest first."""
+        """Stop all processes, the youngest first."""
         for process in reversed(self._processes):
             stop(process)
 
     def spawn(
         self, *args: str, env: dict[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """A process whose output goes to a file."""
+        """Start a process whose output goes to a file."""
         path = self.folder / f"out{len(self._processes)}.log"
         with path.open("w") as out:
             process = subprocess.Popen(
@@ -77,13 +78,13 @@ class Ros1World:
     # -- masters
 
     def master(self) -> subprocess.Popen[str]:
-        """Debian's master."""
+        """Start Debian's master."""
         process = self.spawn("/usr/bin/rosmaster", "--core", "-p", str(self.port))
         wait(lambda: self.ask("getPid")[0] == 1)
         return process
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Call the master; [0, …] when it is not there."""
+        """Call the master; return [0, …] if it does not run."""
         try:
             with xmlrpc.client.ServerProxy(self.uri) as proxy:
                 return getattr(proxy, method)("/test", *args)
@@ -91,7 +92,7 @@ class Ros1World:
             return [0, "", None]
 
     def known(self) -> tuple[set[str], set[str], set[str]]:
-        """Names of the topics that are published and subscribed, and of the services."""
+        """Return the names of the published and subscribed topics, and of the services."""
         published, subscribed, services = self.ask("getSystemState")[2]
         return (
             {t for t, _ in published},
@@ -102,7 +103,7 @@ class Ros1World:
     # -- the simulator
 
     def botyard(self, *args: str) -> subprocess.Popen[str]:
-        """A simulator, when it is ready."""
+        """Start a simulator and wait until it is ready."""
         env = {**os.environ, "ROS_MASTER_URI": self.uri, "ROS_IP": "127.0.0.1"}
         process = self.spawn(
             sys.executable,
@@ -123,7 +124,7 @@ class Ros1World:
     # -- tools
 
     def tool(self, *args: str, seconds: float = PATIENCE) -> str:
-        """What one of Debian's tools prints."""
+        """Return the output of one of Debian's tools."""
         done = subprocess.run(
             args,
             env=self.env,
@@ -136,7 +137,7 @@ class Ros1World:
         return done.stdout + done.stderr
 
     def rospy(self, what: str, *args: Any, seconds: float = PATIENCE) -> Any:
-        """What a function of the rospy script gives."""
+        """Return the result of a function of the rospy script."""
         done = subprocess.run(
             ["/usr/bin/python3", str(PEER), what, json.dumps(args)],
             env=self.env,
@@ -151,7 +152,7 @@ class Ros1World:
         return json.loads(lines[-1].removeprefix("RESULT "))
 
     def rospy_later(self, what: str, *args: Any) -> subprocess.Popen[str]:
-        """The same in the background."""
+        """Start a function of the rospy script in the background."""
         return self.spawn("/usr/bin/python3", str(PEER), what, json.dumps(args))
 
     def service(self, path: str, type_name: str, /, **fields: Any) -> Any:
@@ -178,7 +179,7 @@ class Ros1World:
 
 
 def read(s: socket.socket, size: int) -> bytes:
-    """So many bytes."""
+    """Read a number of bytes."""
     data = b""
     while len(data) < size:
         more = s.recv(size - len(data))
@@ -189,7 +190,7 @@ def read(s: socket.socket, size: int) -> bytes:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """What a process has printed so far."""
+    """Return the output of a process so far."""
     text: str = process.log.read_text()  # type: ignore[attr-defined]
     return text
 

@@ -1,6 +1,6 @@
-"""Running ROS 2 peers against a simulator, in a network of their own that has only a
-loopback: a Fast DDS program in C++, a peer in TypeScript's RTPS, and one that behaves
-as rmw_cyclonedds_cpp.
+"""ROS 2 peers against a simulator in a network with only a loopback:
+
+Fast DDS in C++, RTPS in TypeScript, and a peer that behaves as rmw_cyclonedds_cpp.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ CYCLONE_PEER: Final = HERE / "cyclone_peer.py"
 NPM: Final = HERE / "npm"
 ZENOH_PYTHON: Final = HERE.parent.parent / ".venv-zenoh/bin/python"
 """Of an environment with zenoh-ros2-sdk, which ``make peers`` makes."""
+WHEELS: Final = HERE.parent.parent / ".venv-ros2"
+"""Environments with rclpy of two distributions, which ``make peers`` makes."""
 STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
 ALONE: Final = ("unshare", "-n", "-m")
@@ -37,28 +39,28 @@ the peers of other tests there.
 
 
 def dds(name: str) -> str:
-    """``nav_msgs/msg/Odometry`` → ``nav_msgs::msg::dds_::Odometry_``, written out once
-    more.
+    """Return ``nav_msgs::msg::dds_::Odometry_`` for ``nav_msgs/msg/Odometry``, written
+    independently.
     """
     package, kind, short = name.split("/")
     return f"{package}::{kind}::dds_::{short}_"
 
 
 def decoded(hexadecimal: str, name: str) -> Any:
-    """A message from what a peer printed."""
+    """Return a message from a peer's output."""
     return STORE.deserialize_cdr(bytes.fromhex(hexadecimal), name)
 
 
 class Got(dict[str, tuple[int, str]]):
-    """Topics, how many messages came, and the last one's bytes in hexadecimal."""
+    """Topics with the number of messages and the last one's bytes in hexadecimal."""
 
     def last(self, topic: str, name: str) -> Any:
-        """The last message."""
+        """Return the last message."""
         return decoded(self[topic][1], name)
 
 
 class Ros2World:
-    """A network, and the processes in it."""
+    """A network namespace, and the processes in it."""
 
     def __init__(self, folder: Path, fastdds_peer: Path) -> None:
         self.folder = folder
@@ -84,15 +86,28 @@ class Ros2World:
         self.env = {**kept, "PYTHONUNBUFFERED": "1"}
 
     def close(self) -> None:
-        """Stop everything, the network last."""
+        """Stop all processes, and the network last."""
         for process in reversed(self._processes):
             stop(process)
         self._net.kill()
         self._net.communicate()
 
+    def join(self, other: Ros2World, here: str, there: str) -> None:
+        """Connect the networks of two hosts; each gets an address."""
+        name = f"b{self._net.pid}"
+        self.run(
+            *("ip", "link", "add", name, "type", "veth"),
+            *("peer", "name", name, "netns", str(other._net.pid)),
+        )
+        for world, address in ((self, here), (other, there)):
+            world.run("ip", "address", "add", f"{address}/24", "dev", name)
+            said = world.run("ip", "link", "set", name, "up", "multicast", "on")
+            assert not said, said
+
     def _inside(self, folder: Path, *args: str) -> list[str]:
-        """A command line that runs a program in the network; entering its mounts would
-        leave the working folder.
+        """Return a command line that runs a program in the network.
+
+        Entering its mounts would leave the working directory.
         """
         return [
             "nsenter",
@@ -105,7 +120,7 @@ class Ros2World:
         ]
 
     def spawn(self, *args: str, **env: str) -> subprocess.Popen[str]:
-        """A process in the network, whose output goes to a file."""
+        """Start a process in the network; its output goes to a file."""
         path = self.folder / f"out{len(self._processes)}.log"
         with path.open("w") as out:
             process = subprocess.Popen(
@@ -123,7 +138,7 @@ class Ros2World:
     def run(
         self, *args: str, seconds: float = PATIENCE, cwd: Path | None = None
     ) -> str:
-        """What a program in the network prints."""
+        """Return the output of a program in the network."""
         done = subprocess.run(
             self._inside(cwd or self.folder, *args),
             env=self.env,
@@ -135,7 +150,7 @@ class Ros2World:
         return done.stdout + done.stderr
 
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:
-        """A simulator, when it is ready."""
+        """Start a simulator and wait until it is ready."""
         process = self.spawn(
             sys.executable,
             "-m",
@@ -158,7 +173,7 @@ class Ros2World:
         subscribed: dict[str, tuple[str, str]],
         published: dict[str, tuple[str, bytes]],
     ) -> tuple[Got, str]:
-        """What the Fast DDS peer gets, and all that it prints.
+        """Return the messages and the output of the Fast DDS peer.
 
         Parameters
         ----------
@@ -190,7 +205,7 @@ class Ros2World:
     def fox(
         self, seconds: int, subscribed: dict[str, tuple[str, str]]
     ) -> tuple[Got, str]:
-        """The same with the TypeScript peer."""
+        """Run the TypeScript peer in the same way."""
         args = [part for topic, entry in subscribed.items() for part in (topic, *entry)]
         node = shutil.which("node") or str(Path(sys.executable).parent / "node")
         text = self.run(node, "peer.mjs", "127.0.0.1", str(seconds), *args, cwd=NPM)
@@ -207,16 +222,20 @@ class Ros2World:
         return got
 
     def zenoh(self, seconds: float, least: int, *names: str) -> Any:
-        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages
-        have come, and after it has paused the world.
+        """Return the observations of the zenoh-ros2-sdk peer while it turns ann, up to
+        a number of messages, and after it has paused the world.
 
         Topics and services are looked up until these are among them.
         """
         return self._zenoh("zenoh_peer.py", str(seconds), str(least), *names)
 
     def zenoh_action(self, steps: int) -> Any:
-        """What a client of SimulateSteps on zenoh-ros2-sdk sees."""
+        """Return the observations of a client of SimulateSteps on zenoh-ros2-sdk."""
         return self._zenoh("zenoh_action_peer.py", str(steps))
+
+    def zenoh_wire(self) -> Any:
+        """Return the attachments and tokens that a peer on zenoh's binding found."""
+        return self._zenoh("zenoh_wire_peer.py")
 
     def _zenoh(self, peer: str, *args: str) -> Any:
         text = self.run(str(ZENOH_PYTHON), str(HERE / peer), *args)
@@ -224,13 +243,59 @@ class Ros2World:
         assert lines, text
         return json.loads(lines[-1].removeprefix("RESULT "))
 
+    def rclpy(self, distro: str, what: str, *args: Any) -> Any:
+        """The result of a function of the rclpy peer of a distribution."""
+        return self.ended(self.rclpy_later(distro, what, *args))
+
+    def rclpy_later(
+        self, distro: str, what: str, *args: Any, **env: str
+    ) -> subprocess.Popen[str]:
+        """Start the peer in the background; see `ended`.
+
+        ``networks.bear`` is a function of rclpy_networks.py, ``churn`` one of
+        rclpy_peer.py.
+        """
+        module, _, function = what.rpartition(".")
+        return self.wheel(distro, f"rclpy_{module or 'peer'}.py", function, args, **env)
+
+    def zenoh_later(
+        self, distro: str, what: str, *args: Any, **env: str
+    ) -> subprocess.Popen[str]:
+        """Start a function of the peer that acts as rmw_zenoh in the background."""
+        (packages,) = ZENOH_PYTHON.parent.parent.glob("lib/python*/site-packages")
+        own = {"ZENOH_PACKAGES": str(packages), **env}
+        return self.wheel(distro, "zenoh_rmw_peer.py", what, args, **own)
+
+    def wheel(
+        self, distro: str, peer: str, what: str, args: Any, **env: str
+    ) -> subprocess.Popen[str]:
+        """Start a function of a program by the Python of a distribution."""
+        # The wheels start Python anew, with all variables that it was started with.
+        own = {"PYTHONHOME": "", "PYTHONPATH": "", "ROS_LOG_DIR": str(self.folder)}
+        python = str(WHEELS / distro / "bin/python")
+        path = str(HERE / peer)
+        return self.spawn(python, path, what, json.dumps(args), **own, **env)
+
+    def ended(self, process: subprocess.Popen[str]) -> Any:
+        """The result of a peer in the background, when it has ended."""
+        wait(
+            lambda: process.poll() is not None,
+            2 * PATIENCE,
+            what=lambda: output(process),
+        )
+        text = output(process)
+        lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
+        assert lines, text[-3000:]
+        return json.loads(lines[-1].removeprefix("RESULT "))
+
     def cyclone(self, what: str, *args: Any) -> Any:
-        """What a function of the rmw_cyclonedds peer gives."""
+        """Return the result of a function of the rmw_cyclonedds peer."""
         text = self.run(sys.executable, str(CYCLONE_PEER), what, json.dumps(args))
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text
         return json.loads(lines[-1].removeprefix("RESULT "))
 
-    def cyclone_later(self, what: str, *args: Any) -> subprocess.Popen[str]:
-        """The same in the background."""
-        return self.spawn(sys.executable, str(CYCLONE_PEER), what, json.dumps(args))
+    def cyclone_later(self, what: str, *args: Any, **env: str) -> subprocess.Popen[str]:
+        """Start a function of the rmw_cyclonedds peer in the background."""
+        peer = str(CYCLONE_PEER)
+        return self.spawn(sys.executable, peer, what, json.dumps(args), **env)

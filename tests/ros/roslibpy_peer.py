@@ -1,7 +1,7 @@
-"""A peer on roslibpy: ``python roslibpy_peer.py URL``. Drives /ann, reads topics, calls
-services, offers one; prints what it saw as JSON.
+"""A peer on roslibpy: ``python roslibpy_peer.py URL``.
 
-Run with ``ROSLIBPY_TRANSPORT=asyncio`` it does without Twisted.
+It drives /ann, reads topics, calls services, offers one, and prints its observations as
+JSON. With ``ROSLIBPY_TRANSPORT=asyncio`` it runs without Twisted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def wait(event: threading.Event, what: str) -> None:
 
 
 def first(name: str, kind: str, good=lambda _message: True, **options: object) -> dict:
-    """The first message of a topic that is good."""
+    """Return the first message of a topic that passes a check."""
     found: list[dict] = []
     event = threading.Event()
 
@@ -99,7 +99,7 @@ action = roslibpy.ActionClient(
 
 
 def goal(steps: int, *, cancel: bool = False) -> tuple[object, object, list[int]]:
-    """Status and values of the result, and the steps that feedback told of."""
+    """Return status and values of the result, and the steps of the feedback."""
     ended, told, ends = threading.Event(), [], []
 
     def end(result: dict) -> None:

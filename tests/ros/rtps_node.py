@@ -1,7 +1,6 @@
-"""A program with botyard's RTPS participant: ``rtps_node.py WHAT JSON-ARGUMENTS``;
-prints ``READY``, and ``RESULT JSON`` at its end.
+"""A program with botyard's RTPS participant: ``rtps_node.py FUNCTION JSON-ARGUMENTS``.
 
-Bytes are in hexadecimal.
+It prints ``READY``, and ``RESULT JSON`` at its end. Bytes are in hexadecimal.
 """
 
 from __future__ import annotations
@@ -16,27 +15,30 @@ from typing import Any
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.services import Call, ServiceClient, ServiceServer
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.servers.ros.rtps import RtpsNode
 
 LATCHED = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 
 
 def qos(text: str) -> Qos:
-    """``r`` or ``b``, then ``v`` or ``t``."""
+    """Return QoS from ``r`` (reliable) or ``b`` (best effort), then ``v`` (volatile) or
+    ``t`` (transient local).
+    """
     return Qos(text[0] == "r", Durability(text[1] == "t"), 1 if text[1] == "t" else 10)
 
 
 async def until(holds: Any, seconds: float) -> None:
-    """Wait."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         await asyncio.sleep(0.01)
 
 
 async def publish(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) -> Any:
-    """Topics, each with type, QoS and bytes or how many zeros, ten times a second;
-    latched ones once.
+    """Publish topics ten times a second, latched ones once.
+
+    Each has type, QoS, and bytes or a number of zeros.
     """
     writers = []
     for topic, (kind, quality, data) in topics.items():
@@ -64,8 +66,9 @@ async def publish(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) 
 async def subscribe(
     node: RtpsNode, seconds: float, topics: dict[str, list[Any]]
 ) -> Any:
-    """Topics, each with type, QoS and how many messages are wanted: how many came, and
-    the last.
+    """Subscribe to topics, each with type, QoS and a number of messages.
+
+    Returns the number received, and the last message.
     """
     got: dict[str, list[bytes]] = {topic: [] for topic in topics}
 
@@ -90,7 +93,7 @@ async def subscribe(
 
 
 async def serve(node: RtpsNode, seconds: float) -> Any:
-    """/mini/trigger; counts calls by kind of client."""
+    """Serve /mini/trigger; count calls by kind of client."""
     counts = {"fast": 0, "cyclone": 0, "refused": 0}
 
     def take(call: Call) -> None:
@@ -119,7 +122,7 @@ async def serve(node: RtpsNode, seconds: float) -> Any:
 
 
 async def give_map(node: RtpsNode, seconds: float, name: str, response: str) -> Any:
-    """A service GetMap, as map_server has it: how often it was called."""
+    """Serve GetMap as map_server does; return the number of calls."""
     calls: list[Call] = []
 
     def take(call: Call) -> None:
@@ -140,14 +143,16 @@ async def give_map(node: RtpsNode, seconds: float, name: str, response: str) -> 
     node.wake()
     print("READY", flush=True)
     await until(lambda: bool(calls), seconds)
+    # The caller leaves as soon as it has the answer.
     await until(
-        lambda: not node.participant.peers, seconds
-    )  # who has called has got it, and leaves
+        lambda: not node.participant.peers,
+        seconds,
+    )
     return len(calls)
 
 
 async def call(node: RtpsNode, seconds: float, name: str, count: int) -> Any:
-    """Call a Trigger: responses."""
+    """Call a Trigger; return the responses."""
     client = ServiceClient(
         node.participant,
         name,
@@ -169,7 +174,7 @@ async def call(node: RtpsNode, seconds: float, name: str, count: int) -> Any:
 
 
 async def main() -> None:
-    """Do what is asked."""
+    """Run the requested function."""
     what, arguments = sys.argv[1], json.loads(sys.argv[2])
     node = RtpsNode(Environment.read())
     try:

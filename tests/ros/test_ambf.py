@@ -1,5 +1,7 @@
-"""AMBF's objects over ROS 1: a rospy program with the real definitions reads states,
-commands robots, and steps the world.
+"""AMBF's objects over ROS 1:
+
+a rospy program with the real definitions reads states, commands robots, and steps the
+world.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ BODY = "/ambf/env/ann"
 
 
 def texts(generation: str) -> dict[str, str]:
-    """Full definitions, as peers exchange them."""
+    """Return full definitions in the form that peers exchange."""
     types = Types(more=definitions(generation))
     return {name: types.definition(name)[0] for name in definitions(generation)}
 
@@ -40,8 +42,9 @@ def ambf(world: Ros1World, generation: str, *script: list[Any]) -> list[Any]:
 @pytest.mark.xdist_group("ros1")
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
-    """With no roscore there, the simulator is the master. Idle states come at 50 Hz; a
-    pose is taken at once.
+    """Without a roscore the simulator is the master.
+
+    Idle states come at 50 Hz; a pose command acts at once.
     """
     world.botyard(
         "--nomap",
@@ -100,8 +103,9 @@ def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
 
 @pytest.mark.xdist_group("ros1")
 def test_velocities_and_the_watchdog(world: Ros1World) -> None:
-    """A twist in the world's frame drives as far as wheels allow; without commands it
-    ends after half a second.
+    """A twist in the world frame drives as far as the wheels allow.
+
+    Without commands it ends after half a second.
     """
     world.botyard(
         "--nomap",
@@ -142,7 +146,7 @@ def test_velocities_and_the_watchdog(world: Ros1World) -> None:
 
 @pytest.mark.xdist_group("ros1")
 def test_lockstep(world: Ros1World) -> None:
-    """Each toggle is exactly n steps; then the world runs free again."""
+    """Each toggle is exactly n steps; afterwards the world runs freely again."""
     world.botyard(
         "--nomap",
         "-r",
@@ -176,7 +180,7 @@ def test_lockstep(world: Ros1World) -> None:
 
 @pytest.mark.xdist_group("ros1")
 def test_forces_and_resets_by_a_master_of_debian(world: Ros1World) -> None:
-    """A box with mass is pushed by rospy through a real master, and is put back."""
+    """Rospy pushes a box with mass through a real master, and resets it."""
     world.master()
     (world.folder / "box.yaml").write_text(
         "bodies: [BODY b]\nBODY b: {name: b, mass: 2, shape: Box, geometry: {x: 1, y: 1, z: 1}}\n"
@@ -218,7 +222,7 @@ def test_forces_and_resets_by_a_master_of_debian(world: Ros1World) -> None:
 
 @pytest.mark.xdist_group("ros2")
 def test_lockstep_over_dds(world2: Ros2World) -> None:
-    """The same fields over ROS 2, to a peer whose types are its own."""
+    """The same fields over ROS 2, to a peer with its own types."""
     world2.botyard(
         "--nomap",
         "-r",

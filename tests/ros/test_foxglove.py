@@ -1,4 +1,4 @@
-"""Foxglove's protocol with Foxglove's own client, and who may connect."""
+"""Foxglove's protocol with Foxglove's client, and the admission of clients."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_foxglove(served: Running, subprotocol: str) -> None:
 
 
 def test_who_may_come(served: Running) -> None:
-    """Programs and this machine's pages; not pages of other sites, and not clients of
+    """Programs and pages of this machine; not pages of other sites, and not clients of
     another protocol.
     """
     with opened(served) as socket:
@@ -160,7 +160,7 @@ def test_token() -> None:
 
 
 def test_from_the_command_line() -> None:
-    """With a port; no ROS is there."""
+    """The page has a port, and ROS is off."""
     port = free_port()
     options = (
         "--no-gui",
@@ -178,7 +178,7 @@ def test_from_the_command_line() -> None:
 
 
 def test_it_is_switched_off_and_on(served: Running) -> None:
-    """Clients are disconnected; later ones find everything again, in a session of
+    """Clients are disconnected; later ones find everything again, in a session with
     another id.
     """
     sessions = []
@@ -201,8 +201,8 @@ def test_it_is_switched_off_and_on(served: Running) -> None:
 
 
 def test_the_layout_names_what_there_is() -> None:
-    """Topics, services and frames of the layout in examples, with the robot of the
-    how-to page.
+    """Topics, services and frames of the example layout, with the robot of the how-to
+    page.
     """
     layout = json.loads(
         (HERE.parents[1] / "examples/foxglove/one-robot.json").read_text("utf-8")

@@ -1,5 +1,5 @@
-"""Three robots as Nav2's unchanged bring-up drives them, by a program that sends and
-needs what Nav2's programs do (nav2_peer.py).
+"""Three robots as Nav2's bring-up drives them, by a program with the inputs and outputs
+of Nav2's programs (nav2_peer.py).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LINKS = {
 
 
 def test_three_robots_are_located_and_driven_to_goals(world2: Ros2World) -> None:
-    """Scans fit the map by the frames of tf at their stamps, stamped commands are
-    obeyed, and everybody arrives.
+    """Scans fit the map by the frames of tf at their stamps, stamped commands act, and
+    all robots arrive.
     """
     names = ["ann", "bob", "cid"]
     chosen = [part for name in names for part in ("-r", f"p3dx:{name}")]

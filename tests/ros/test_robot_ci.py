@@ -1,5 +1,6 @@
-"""The examples of tests of ROS programs run: a rospy node and a peer of ROS 2 drive a
-robot each, and the runs come out again.
+"""The example tests of ROS programs:
+
+a rospy node and a ROS 2 peer drive a robot each, and the runs re-simulate.
 """
 
 from __future__ import annotations

@@ -227,15 +227,13 @@ def test_a_pioneer_client_and_ros_on_one_robot(world: Ros1World) -> None:
         def both_command() -> bool:
             client.vel(100)
             client.update()
-            return "ROS and pioneer command the robot at the same time" in output(
-                simulator
-            )
+            return "ROS and pioneer command it at the same time" in output(simulator)
 
         wait(both_command)
 
     stop(driving)
-    # the client has gone: topics go on (a defect of the original), and so does ROS's
-    # right to drive
+    # The client has left. Topics continue (unlike in the original simulator, MobileSim), and ROS
+    # may still drive.
     topics = [
         ["/ann/sonar", "sensor_msgs/PointCloud", 8],
         ["/ann/pose", "nav_msgs/Odometry", 8],
@@ -250,7 +248,7 @@ def test_rosbag_records_everything(world: Ros1World) -> None:
     wait(lambda: "/bob/pose" in world.known()[0])
     bag = world.folder / "t.bag"
     record = world.spawn("/usr/bin/rosbag", "record", "-a", "-O", str(bag))
-    # all topics at once, and then for three seconds of simulated time
+    # Wait for all topics, and then for three seconds of simulated time.
     wait(
         lambda: (
             {"/ann/pose", "/bob/odom", "/ann/base_scan", "/clock"} <= world.known()[1]
@@ -526,8 +524,8 @@ def test_a_subscriber_that_does_not_read_harms_nobody(world: Ros1World) -> None:
         found = world.rospy("listen", topics, 4.0)
         assert found["/clock"]["count"] >= 1000
         assert memory(simulator.pid) - before < 60
-        # what it gets when it reads again is whole: old messages are missing, none is
-        # broken
+        # After the pause the slow subscriber gets complete messages: old ones are missing, none is
+        # broken.
         for _ in range(50):
             scan = types().decode_ros1(
                 read(stuck, struct.unpack("<I", read(stuck, 4))[0]),
@@ -537,7 +535,7 @@ def test_a_subscriber_that_does_not_read_harms_nobody(world: Ros1World) -> None:
 
 
 def memory(pid: int) -> float:
-    """MB in use."""
+    """Return the used memory, MB."""
     (line,) = [
         x
         for x in Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -609,7 +607,7 @@ def test_names_of_other_programs(
     assert (stamp < 1000) == (profile == "stage"), "simulated time, or that of the wall"
 
 
-# -- a master of our own
+# -- our master
 
 
 def test_the_embedded_master_serves_rospy_programs(world: Ros1World) -> None:
@@ -652,9 +650,7 @@ def test_the_embedded_master_serves_rospy_programs(world: Ros1World) -> None:
 
 
 def test_the_rospy_example_drives(world: Ros1World) -> None:
-    """examples/ros1/avoid.py, as a user runs it; what it did is recorded, and comes out
-    again.
-    """
+    """examples/ros1/avoid.py as a user runs it; its recording re-simulates."""
     path = world.folder / "run.mcap"
     simulator = world.botyard(
         "-m",
@@ -682,8 +678,9 @@ def test_the_rospy_example_drives(world: Ros1World) -> None:
 
 
 def test_a_map_comes_from_a_map_server(world: Ros1World) -> None:
-    """``-m ros:/map`` (TODO-016): a room of 4 m × 3 m around the origin; /map stays the
-    map_server's.
+    """``-m ros:/map`` (TODO-016):
+
+    a room of 4 m × 3 m around the origin; /map remains the map_server's.
     """
     world.master()
     width, height = 80, 60

@@ -1,4 +1,4 @@
-"""ROS 2 over DDS, against peers that are not ours."""
+"""ROS 2 over DDS against independent peers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALL = {
 
 
 def twist(v: float, w: float) -> bytes:
-    """CDR of geometry_msgs/msg/Twist, by hand."""
+    """Return the CDR of geometry_msgs/msg/Twist, written by hand."""
     return b"\0\1\0\0" + struct.pack("<6d", v, 0, 0, 0, 0, w)
 
 
@@ -93,8 +93,8 @@ def test_fast_dds_reads_and_drives(world2: Ros2World) -> None:
 
 
 def test_what_rviz_needs(world2: Ros2World) -> None:
-    """A description of the robot, kept for late readers, and transforms of all of its
-    links; the pose that somebody clicks is believed.
+    """A description of the robot for late readers, transforms of all of its links, and
+    the pose that a user clicks.
     """
     world2.botyard(
         "-m",
@@ -148,7 +148,7 @@ def test_what_rviz_needs(world2: Ros2World) -> None:
 
 
 def test_typescript_rtps_reads(world2: Ros2World) -> None:
-    """A third implementation of RTPS, which wants every policy said aloud."""
+    """A third implementation of RTPS, which requires every policy to be explicit."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     wanted = {
         k: ALL[k]
@@ -162,7 +162,7 @@ def test_typescript_rtps_reads(world2: Ros2World) -> None:
 
 
 def test_services_of_rmw_fastrtps(world2: Ros2World, fastdds_client: Path) -> None:
-    """Its clients are answered, while one of rmw_cyclonedds calls another service."""
+    """Its clients are answered while a client of rmw_cyclonedds calls another service."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     fast = world2.spawn(str(fastdds_client), "call", "60", "20", "/botyard/resume")
     assert (
@@ -176,7 +176,7 @@ def test_services_of_rmw_fastrtps(world2: Ros2World, fastdds_client: Path) -> No
 def test_parameters_and_an_action_of_rmw_fastrtps(
     world2: Ros2World, fastdds_client: Path
 ) -> None:
-    """Also an answer that comes when the goal has ended, much later than the next
+    """Includes an answer that comes at the end of the goal, much later than the next
     request.
     """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
@@ -277,9 +277,7 @@ def test_parameters_and_an_action_of_rmw_fastrtps(
 
 @pytest.mark.parametrize("distro", ["humble", "kilted", "lyrical"])
 def test_distributions(world2: Ros2World, fastdds_client: Path, distro: str) -> None:
-    """Topics, nodes with identifiers of the length that is expected there, and
-    services.
-    """
+    """Topics, services, and nodes with identifiers in the length of the distribution."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2", "--ros-distro", distro)
     got, text = world2.fast(
         3, {"/ann/odom": (ODOMETRY, "rv10"), "ros_discovery_info": (GRAPH, "rt1")}, {}
@@ -299,7 +297,7 @@ def test_distributions(world2: Ros2World, fastdds_client: Path, distro: str) -> 
 
 
 def test_log_lines_are_kept_for_late_readers(world2: Ros2World) -> None:
-    """What is not served is a warning, and /rosout is transient local."""
+    """An unsupported setting is a warning, and /rosout is transient local."""
     world2.botyard(
         "-m",
         "office",
@@ -316,8 +314,8 @@ def test_log_lines_are_kept_for_late_readers(world2: Ros2World) -> None:
 
 
 def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
-    """Its clients are answered, in order; requests that name no client, and rubbish,
-    harm nobody.
+    """Its clients are answered in order; requests without a client and malformed ones
+    do no harm.
     """
     sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     answers = world2.cyclone("call", "/botyard/pause", "std_srvs/Trigger", [])
@@ -377,8 +375,9 @@ def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
 
 
 def test_worlds_and_an_action_of_simulation_interfaces(world2: Ros2World) -> None:
-    """A world is loaded and time stands still; steps are made with feedback, and
-    as many as wanted until they are canceled.
+    """A world is loaded and stopped.
+
+    Steps are made with feedback until they are canceled.
     """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     load = ("call", "/botyard/load_world", "simulation_interfaces/LoadWorld")
@@ -401,14 +400,14 @@ def test_worlds_and_an_action_of_simulation_interfaces(world2: Ros2World) -> Non
 def test_latched_messages_reach_cyclone_beside_a_volatile_reader(
     world2: Ros2World,
 ) -> None:
-    """Both readers are in one process, made at the same time."""
+    """Both readers are in one process, created at the same time."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     assert world2.cyclone("read_both", "/ann/robot_description", 3) == [1] * 3
 
 
 def test_the_graph_follows_robots(world2: Ros2World) -> None:
-    """Every writer that ros_discovery_info names is there; names of a profile; a
-    stamped velocity.
+    """Every writer that ros_discovery_info names exists; names of a profile; a stamped
+    velocity.
     """
     world2.botyard(
         "-m",
@@ -456,7 +455,7 @@ def test_a_hundred_robots_come_and_go(world2: Ros2World) -> None:
 
 def test_two_robots_by_ros2_and_one_by_stamped_twists(world2: Ros2World) -> None:
     """Plain velocities drive one robot, stamped ones another; both stop when their
-    commander falls silent.
+    publisher falls silent.
     """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "--ros2")
     world2.cyclone_later("drive", "/ann/cmd_vel", 0.0, 0.4, 8.0)
@@ -475,7 +474,7 @@ def test_two_robots_by_ros2_and_one_by_stamped_twists(world2: Ros2World) -> None
 
 
 def test_a_reader_that_stops_reading(world2: Ros2World) -> None:
-    """A reliable reader whose process stands still holds nobody up."""
+    """A reliable reader whose process is stopped delays no other client."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
     stuck = world2.spawn(
         str(world2.fastdds_peer),
@@ -486,7 +485,7 @@ def test_a_reader_that_stops_reading(world2: Ros2World) -> None:
         "rv",
     )
     wait(lambda: "WRITER rt/ann/base_scan" in output(stuck))
-    # until they are matched, and messages flow
+    # Wait until reader and writer are matched and messages flow.
     time.sleep(1.0)
     stuck.send_signal(signal.SIGSTOP)
     got, _ = world2.fast(
@@ -512,7 +511,7 @@ with PioneerClient("127.0.0.1", 8103) as robot:
 def test_rospy_ros2_and_a_pioneer_client_drive_three_robots_at_once(
     world2: Ros2World, debian_ros: None
 ) -> None:
-    """All kinds of clients in one world, each with its robot."""
+    """Clients of all kinds in one world, each with its robot."""
     sim = world2.botyard(
         "-m",
         "office",
@@ -554,7 +553,7 @@ def test_rospy_ros2_and_a_pioneer_client_drive_three_robots_at_once(
 
 
 def room_as_map() -> str:
-    """CDR of a map, in hexadecimal: a room of 4 m × 3 m around the origin."""
+    """Return the CDR of a map in hexadecimal: a room of 4 m × 3 m around the origin."""
     t = types()
     grid = t.filled("nav_msgs/msg/OccupancyGrid", {})
     grid.info.width, grid.info.height, grid.info.resolution = 80, 60, 0.05
@@ -571,8 +570,9 @@ def room_as_map() -> str:
 
 @pytest.mark.parametrize("by", ["topic", "service"])
 def test_a_map_comes_from_a_map_server(world2: Ros2World, by: str) -> None:
-    """``-m ros:/map``: a latched map of Fast DDS, which is ROS 2's usual middleware;
-    ``-m ros:/map_server/map``: of its service.
+    """``-m ros:/map``: a latched map of Fast DDS, ROS 2's default middleware.
+
+    ``-m ros:/map_server/map``: from its service.
     """
     data = room_as_map()
     if by == "service":

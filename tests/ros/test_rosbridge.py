@@ -1,5 +1,5 @@
-"""Rosbridge with its real clients, roslibpy (Python) and roslib (JavaScript), and who
-may connect.
+"""Rosbridge with its real clients, roslibpy (Python) and roslib (JavaScript), and the
+admission of clients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import botyard
 from botyard.app.running import Running
 from botyard.control import SwitchInterface
 from botyard.errors import ArgumentError, PortError
-from botyard.protocols.rosbridge.session import MAX_FRAME, MAX_MESSAGE
+from botyard.protocols.rosbridge.limits import MAX_FRAME, MAX_MESSAGE
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -64,7 +64,8 @@ def peer(*command: str, **environment: str) -> Any:
 @pytest.mark.peer
 @pytest.mark.parametrize("transport", ["twisted", "asyncio"])
 def test_roslibpy(served: Running, transport: str) -> None:
-    pytest.importorskip("cbor2")  # the environment of developers
+    # The environment of developers has cbor2.
+    pytest.importorskip("cbor2")
     seen = peer(
         sys.executable,
         str(HERE / "roslibpy_peer.py"),
@@ -123,7 +124,7 @@ def test_roslib(served: Running) -> None:
 
 
 def test_from_the_command_line() -> None:
-    """With a port; no ROS is there."""
+    """Rosbridge has a port, and ROS is off."""
     pioneer, port = free_port(), free_port()
     options = (
         "--no-gui",
@@ -156,7 +157,7 @@ ORIGINS = {
 
 
 def knocks(address: str, origin: str = "", **headers: str) -> bool:
-    """Whether a client is let in, and served."""
+    """Return whether a client is admitted and served."""
     options: dict[str, Any] = {
         "origin": origin or None,
         "additional_headers": headers,
@@ -199,8 +200,8 @@ def test_with_a_token_only_those_may_connect_who_show_it_from_anywhere() -> None
 
 
 def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
-    """It asks for more than sockets hold and reads nothing; its commands arrive all the
-    same, and others are served.
+    """It requests more than sockets hold and reads nothing; its commands still arrive,
+    and others are served.
     """
     call = json.dumps({"op": "call_service", "service": "/static_map"})
     with (
@@ -209,9 +210,8 @@ def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
     ):
         other.send(call)
         size = len(other.recv(PATIENCE))
-        for _ in range(
-            15_000_000 // size
-        ):  # below what disconnects it (MAX_ANSWER_SIZE)
+        # Stay below the size that disconnects the client (MAX_ANSWER_SIZE).
+        for _ in range(15_000_000 // size):
             deaf.send(call)
 
         deaf.send(json.dumps({"op": "subscribe", "topic": "/map"}))
@@ -230,8 +230,8 @@ def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
 
 
 def test_messages_that_are_too_long(served: Running) -> None:
-    """Such an operation is refused, with a status for those who want it; one that is
-    longer still ends the connection.
+    """Such an operation is refused, with a status for clients that request one; a
+    longer one ends the connection.
     """
     with connect(url(served), compression=None) as one:
         one.send(json.dumps({"op": "set_level", "level": "error"}))
@@ -281,7 +281,7 @@ def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:
 
 
 def test_it_is_switched_off_and_on(served: Running) -> None:
-    """Clients are disconnected; later ones find everything again."""
+    """Clients are disconnected; later clients find all topics again."""
     with connect(url(served)) as one:
         one.send(json.dumps({"op": "subscribe", "topic": "/ann/odom"}))
         one.recv(PATIENCE)

@@ -1,5 +1,6 @@
-"""Our RTPS participant among real ones: Fast DDS and Cyclone DDS, in a network of their
-own.
+"""Our RTPS participant among real ones:
+
+Fast DDS and Cyclone DDS, in a separate network.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NODE = str(HERE / "rtps_node.py")
 
 
 def cdr(text: str) -> bytes:
-    """CDR of a std_msgs/String."""
+    """Return the CDR of a std_msgs/String."""
     raw = text.encode() + b"\0"
     return b"\0\1\0\0" + len(raw).to_bytes(4, "little") + raw
 
@@ -38,7 +39,7 @@ class Node:
         assert self._process.poll() is None, output(self._process)
 
     def result(self) -> Any:
-        """What it prints at its end."""
+        """Return the output of a program at its end."""
         wait(lambda: self._process.poll() is not None)
         lines = [
             x for x in output(self._process).splitlines() if x.startswith("RESULT ")
@@ -49,14 +50,12 @@ class Node:
 
 @pytest.fixture
 def net(world2: Ros2World) -> Iterator[Ros2World]:
-    """The network."""
+    """Return the network."""
     return world2
 
 
 def test_fast_dds_reads_us(net: Ros2World) -> None:
-    """Reliable, best effort, and a latched map of 400 kB, which comes in fragments,
-    byte for byte.
-    """
+    """Reliable, best effort, and a latched map of 400 kB in fragments, byte for byte."""
     topics = {
         "rt/a": [TEXT, "rv", cdr("reliable").hex()],
         "rt/b": [TEXT, "bv", cdr("best effort").hex()],
@@ -86,7 +85,7 @@ def test_fast_dds_reads_us(net: Ros2World) -> None:
 
 
 def test_we_read_fast_dds(net: Ros2World) -> None:
-    """The same the other way round; Fast DDS cuts at 64 kB."""
+    """The same in the other direction; Fast DDS cuts at 64 kB."""
     big = cdr("".join(f"{k:07d} " for k in range(50_000)))
     (net.folder / "big.cdr").write_bytes(big)
     net.spawn(
@@ -109,7 +108,7 @@ def test_we_read_fast_dds(net: Ros2World) -> None:
 
 
 def test_cyclone_both_ways(net: Ros2World) -> None:
-    """A stream, and latched texts of 400 kB."""
+    """Both sides send a stream, and latched texts of 400 kB."""
     big = "0123456789" * 40_000
     topics = {
         "rt/a": [TEXT, "rv", cdr("abc").hex()],
@@ -125,7 +124,7 @@ def test_cyclone_both_ways(net: Ros2World) -> None:
 
 
 def test_one_service_for_clients_of_both(net: Ros2World, fastdds_client: Path) -> None:
-    """At the same time; each gets its own answers and no other."""
+    """At the same time; each gets only its own answers."""
     Node(net, "serve", 90)
     fast = net.spawn(str(fastdds_client), "call", "60", "20")
     assert (
@@ -140,7 +139,7 @@ def test_one_service_for_clients_of_both(net: Ros2World, fastdds_client: Path) -
 def test_we_call_servers_of_both(
     net: Ros2World, fastdds_client: Path, kind: str
 ) -> None:
-    """As each of them wants to be called."""
+    """Calls have the form that each peer requires."""
     if kind == "fast":
         net.spawn(str(fastdds_client), "serve", "60", "5")
     else:
@@ -153,7 +152,7 @@ def test_we_call_servers_of_both(
 
 
 def test_localhost_without_multicast(net: Ros2World) -> None:
-    """Two of our participants meet by their ports alone, as with
+    """Two of our participants meet by their ports only, as with
     ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST.
     """
     net.run("ip", "link", "set", "lo", "multicast", "off")

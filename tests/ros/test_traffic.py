@@ -1,5 +1,6 @@
-"""Supervisors that are ROS nodes: a rospy program as users of the original write it,
-and Fast DDS.
+"""Supervisors that are ROS nodes:
+
+a rospy program in the style of the original, and Fast DDS.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def result_of(folder: Path) -> dict[str, Any]:
 @pytest.mark.xdist_group("ros1")
 @pytest.mark.parametrize("mode", [[], ["--compat"]], ids=["exact", "compat"])
 def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -> None:
-    """It waits for the supervisor, robot 1 waits for robot 0, and nothing comes before
-    its time: messages can only be late.
+    """It waits for the supervisor, robot 1 waits for robot 0, and no message comes
+    before its time: they can only be late.
     """
     world.master()
     args = command(tmp_path, "--ros-master", world.uri, "--wait-for-supervisor", *mode)
@@ -97,7 +98,8 @@ def test_a_supervisor_that_comes_late_is_told_who_waits(
     )
     wait(lambda: "ready" in output(run))
     wait(lambda: "/critical_points" in world.known()[0])
-    # somebody who only looks on, until both robots have asked; then nobody
+    # A passive subscriber listens until both robots have asked; then no node but the supervisor
+    # does.
     assert (
         world.rospy("listen", [["/critical_points", "std_msgs/Int16", 2]], 0.0)[
             "/critical_points"
@@ -112,8 +114,9 @@ def test_a_supervisor_that_comes_late_is_told_who_waits(
 
 @pytest.mark.xdist_group("ros1")
 def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
-    """All stand still: a deadlock, which the original never notices. A permission for
-    nobody is refused, and the run goes on.
+    """All stand still: a deadlock, which the original never detects.
+
+    A permission for an unknown robot is refused, and the run goes on.
     """
     world.master()
     args = command(
@@ -138,7 +141,7 @@ def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
 def test_what_does_not_go(tmp_path: Path) -> None:
     for args, status, text in (
         (["--ros-master", "http://127.0.0.1:1/"], 235, "no ROS master"),
-        (["--ros1", "--supervisor", "fcfs"], 255, "the supervisor is a ROS node"),
+        (["--ros1", "--supervisor", "fcfs"], 255, "supervisor is then a ROS node"),
     ):
         done = subprocess.run(
             command(tmp_path, *args),
@@ -152,7 +155,7 @@ def test_what_does_not_go(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("ros2")
 def test_permissions_from_fast_dds(world2: Ros2World, tmp_path: Path) -> None:
-    """Robot 0 is permitted by a ROS 2 peer, robot 1 never; the peer hears robot 0's
+    """A ROS 2 peer permits robot 0 and never robot 1; the peer receives robot 0's
     critical points.
     """
     args = command(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.ros.ros1 import output
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("ros2")
 
 
 def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) -> None:
-    """Topics both ways, the kept map, a service, the graph."""
+    """Topics in both directions, the latched map, a service, the graph."""
     sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
     topics = {"/ann/odom", "/ann/cmd_vel", "/clock", "/map", "/tf_static"}
     services = {"/ann/enable_motors", "/botyard/add_robot"}
@@ -31,9 +33,31 @@ def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) 
     assert "internal error" not in output(sim)
 
 
+def test_attachments_tokens_and_queryables(world2: Ros2World) -> None:
+    """Messages count up and keep their publisher's identifier; answers repeat the
+    number and the identifier of the request; tokens name nodes, endpoints, hashes and
+    QoS, and go with their robot.
+    """
+    sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
+    seen = world2.zenoh_wire()
+    numbers, times, lengths, gids, _ = zip(*seen["attachments"], strict=True)
+    assert [b - a for a, b in pairwise(numbers)] == [1] * 29
+    assert list(times) == sorted(times) and set(lengths) == {16} and len({*gids}) == 1
+    assert seen["kinds"] == ["MP", "MS", "NN", "SS"]
+    (odom,) = seen["odom"]
+    kind = odom.index("%ann%odom")
+    assert odom[5] == "MP" and odom[kind - 1] == "botyard"
+    assert odom[kind + 1 : kind + 3] == ["nav_msgs::msg::dds_::Odometry_", seen["hash"]]
+    # Reliability, durability 1 (transient local), history and depth.
+    assert [t[-1].split(",")[0] for t in seen["map"] if t[5] == "MP"] == [":1:"]
+    assert seen["answers"] == [[77, "0123456789abcdef", 1]]
+    assert seen["removed"] == [1] and seen["left"] == [] and seen["gone"] > 5
+    assert "internal error" not in output(sim)
+
+
 def test_a_client_of_an_action(world2: Ros2World) -> None:
-    """The simulation is stopped by a service, and stepped by an action with feedback of
-    the first and the last steps.
+    """A service stops the simulation, and an action steps it with feedback of the first
+    and the last steps.
     """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
     seen = world2.zenoh_action(25)
@@ -65,7 +89,7 @@ def test_a_router_that_comes_later(world2: Ros2World) -> None:
 
 
 def test_the_routers_port_is_taken(world2: Ros2World) -> None:
-    """A clear message."""
+    """The error is clear."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router", "-p", "8101")
     with pytest.raises(AssertionError, match="Zenoh"):
         world2.botyard("-m", "office", "-r", "p3dx:bob", "--zenoh-router", "-p", "8201")

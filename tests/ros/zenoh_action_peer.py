@@ -1,8 +1,7 @@
-"""A ROS 2 client of the action SimulateSteps on the package zenoh-ros2-sdk:
-``zenoh_action_peer.py STEPS``; prints ``RESULT JSON``.
+"""A ROS 2 client of the action SimulateSteps on the package zenoh-ros2-sdk.
 
-Definitions are written out once more; hashes of types are computed by rosbags and by
-the package.
+``zenoh_action_peer.py STEPS`` prints ``RESULT JSON``. Definitions are written
+independently; type hashes are computed by rosbags and by the package.
 """
 
 import json
@@ -32,7 +31,7 @@ PARTS = {
 
 
 def store_with(texts):
-    """ROS 2's types, and more."""
+    """Return a store with ROS 2's types and additional ones."""
     store = get_typestore(Stores.ROS2_JAZZY)
     for name, text in texts.items():
         if name not in store.types:
@@ -42,8 +41,9 @@ def store_with(texts):
 
 
 def service_hash(name, request, response):
-    """Hash of a service's type: of its request, its response and the event of both
-    (REP-2011).
+    """Return the hash of a service's type:
+
+    of its request, its response and the event of both (REP-2011).
     """
     event = (
         f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
@@ -76,8 +76,10 @@ def service_hash(name, request, response):
 
 
 def named(kind):
-    """A field's kind with ROS's names: rosbags calls messages of services
-    .../srv/msg/..., and keeps ``char``, which is ``uint8``.
+    """Return a field's kind with ROS's names.
+
+    rosbags calls messages of services .../srv/msg/..., and keeps ``char``, which is
+    ``uint8``.
     """
     if isinstance(kind, tuple):
         return tuple(named(part) for part in kind)
@@ -89,16 +91,17 @@ def named(kind):
 
 
 session = ZenohSession.get_instance()
+# Exit at once: threads of the package would keep the process alive.
 sys.excepthook = lambda *error: (
     traceback.print_exception(*error),
     os._exit(1),
-)  # threads of the package would keep it
+)
 for name, text in PARTS.items():
     session.register_message_type(text, name)
 
 
 def client(path, name, request, response):
-    """A client of a service."""
+    """Return a client of a service."""
     digest = service_hash(name, request, response)
     return ROS2ServiceClient(
         path,
@@ -165,5 +168,5 @@ print(
     ),
     flush=True,
 )
-# threads of the package would keep it
+# Exit at once: threads of the package would keep the process alive.
 os._exit(0)

@@ -1,5 +1,6 @@
-"""A ROS 2 peer on the package zenoh-ros2-sdk, which speaks rmw_zenoh: run in an
-environment of its own; prints ``RESULT JSON``.
+"""A ROS 2 peer on the package zenoh-ros2-sdk, which speaks rmw_zenoh.
+
+It runs in a separate environment and prints ``RESULT JSON``.
 """
 
 import json
@@ -23,7 +24,7 @@ ODOMETRY, SCAN, TWIST, MAP = (
 
 
 def about(name):
-    """Definition and hash of a type."""
+    """Return definition and hash of a type."""
     return {
         "msg_definition": STORE.generate_msgdef(name, ros_version=2)[0],
         "type_hash": STORE.hash_rihs01(name),
@@ -34,7 +35,7 @@ counts, last = {}, {}
 
 
 def keep(topic):
-    """A callback."""
+    """Return a callback."""
 
     def take(message):
         counts[topic] = counts.get(topic, 0) + 1
@@ -62,14 +63,26 @@ time.sleep(1.0)
 vector = STORE.types["geometry_msgs/msg/Vector3"]
 least = int(sys.argv[2])
 begin = time.monotonic()
-# so long, and then until enough has come
+
+
+def rate():
+    """Return the rate of turn, rad/s, as odometry says."""
+    return last["odom"].twist.twist.angular.z if "odom" in last else 0.0
+
+
+# Run for this time, and then until enough messages have arrived, and the robot turns: it
+# stops when a busy machine delays the next velocity.
 while (took := time.monotonic() - begin) < seconds or (
-    min(counts.get(k, 0) for k in ("odom", "scan")) < least and took < seconds + 110.0
+    (
+        min(counts.get(k, 0) for k in ("odom", "scan")) < least
+        or abs(rate() - 0.3) > 0.05
+    )
+    and took < seconds + 110.0
 ):
     velocity.publish(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.3))
     time.sleep(0.05)
 
-turning = last["odom"].twist.twist.angular.z if "odom" in last else None
+turning = rate()
 client = ROS2ServiceClient(
     "/botyard/pause",
     "std_srvs/srv/Trigger",
@@ -83,7 +96,7 @@ before = counts.get("odom", 0)
 time.sleep(1.0)
 wanted = set(sys.argv[3:])
 begin = time.monotonic()
-# until all is known that is wanted
+# Wait until all expected names are known.
 while True:
     topics = {name for name, _ in discovery.get_topic_names_and_types()}
     services = {name for name, _ in discovery.get_service_names_and_types()}
@@ -109,5 +122,5 @@ print(
     ),
     flush=True,
 )
-# threads of the package would keep it
+# Exit at once: threads of the package would keep the process alive.
 os._exit(0)

@@ -1,5 +1,6 @@
-"""Work of a process of its own that does not go as it should, for tests; each is a
-module's `main` by the name of its request.
+"""Jobs of a child process that fail, for tests.
+
+Each is a module's `main`, selected by the name of its request.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _work(how: str, send: Send) -> None:
     if how == "hang":
         time.sleep(600)
     elif how == "hold":
-        # the interpreter is never given up
+        # This search never releases the interpreter lock.
         re.match(r"(a+)+$", "a" * 64 + "b")
     elif how == "memory":
         held = []
@@ -57,5 +58,5 @@ def _work(how: str, send: Send) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run in the child process."""
     serve({"how": str}, {"text": str}, _work)

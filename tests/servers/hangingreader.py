@@ -1,4 +1,4 @@
-"""Reads maps for clients, but hangs at those whose names begin so."""
+"""A reader of maps that hangs at those with a given name prefix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MODULE: Final = "tests.servers.hangingreader"
 
 def _answer(request: reading.Request, send: Send) -> None:
     if request.name.startswith("hang"):
-        # the interpreter is never given up
+        # This search never releases the interpreter lock.
         re.match(r"(a+)+$", "a" * 64 + "b")
 
     reading.answer(request, send)
 
 
 def main() -> None:
-    """The process."""
+    """Run in the child process."""
     serve({"read": reading.Request}, reading.TYPES, _answer)

@@ -1,4 +1,4 @@
-"""DDS participants of one process that meet on the loopback without multicast."""
+"""DDS participants in one process that meet on the loopback without multicast."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from botyard.protocols.rtps.guids import LOOPBACK, Address, unicast_port
 
 @dataclass(frozen=True)
 class Nearby(Environment):
-    """They announce themselves to each other's ports alone."""
+    """Participants that announce themselves only to each other's ports."""
 
     reach: str = "LOCALHOST"
 
     def announce_to(self, peers: Iterable[str]) -> list[Address]:
-        """The first ports of the domain."""
+        """Return the first ports of the domain."""
         return [(LOOPBACK, unicast_port(self.domain, index)) for index in range(4)]

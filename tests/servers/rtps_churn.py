@@ -1,9 +1,9 @@
-"""Participants that come and go on real sockets that lose packets, and what one that
-stays keeps of them.
+"""Participants that come and go on real, lossy sockets, and the memory of one that
+stays.
 
 ``python -m tests.servers.rtps_churn [SECONDS]`` prints a line each ten seconds and the
-figures at its end; the test does it for a shorter time. The participant that stays is a
-process of its own, so that its memory is its own. They meet on the loopback without
+figures at its end; the test runs it for a shorter time. The participant that stays is a
+separate process, so that its memory can be measured. They meet on the loopback without
 multicast.
 """
 
@@ -26,7 +26,7 @@ from botyard.protocols.dds.services import Call, ServiceClient, ServiceServer
 from botyard.protocols.rtps import participant as participants
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.servers.ros import rtps
 from botyard.servers.ros.rtps import RtpsNode
 from tests.servers.nearby import Nearby
@@ -49,10 +49,10 @@ ENOUGH: Final = 25
 
 
 class LossySocket(socket.socket):
-    """A socket of which every twentieth datagram does not arrive."""
+    """A socket that loses every twentieth datagram."""
 
     def sendto(self, data: Any, address: Any) -> int:  # type: ignore[override]
-        """Send, or lose."""
+        """Send or lose a datagram."""
         return len(data) if random.random() < LOSS else super().sendto(data, address)
 
 
@@ -64,7 +64,7 @@ def _lossy() -> socket.socket:
 
 @contextlib.contextmanager
 def lossy(lease_s: float) -> Iterator[None]:
-    """Sockets lose packets, and participants that are made announce this lease, s."""
+    """Make sockets lossy, and set the lease that new participants announce, s."""
     before = rtps._udp, participants.LEASE_S
     rtps._udp, participants.LEASE_S = _lossy, lease_s  # type: ignore[misc]
     try:
@@ -73,11 +73,13 @@ def lossy(lease_s: float) -> Iterator[None]:
         rtps._udp, participants.LEASE_S = before  # type: ignore[misc]
 
 
-# -- the one that stays
+# -- the participant that stays
 
 
 def counts(node: RtpsNode) -> dict[str, int]:
-    """What a participant keeps of others, and what its process takes."""
+    """Return the counts that a participant keeps of others, and the memory of its
+    process.
+    """
     part = node.participant
     inbox, outbox, found = part._inbox, part._outbox, part._discovery
     topics = [w for w in found.writers.values() if w.entity[3] == 3]
@@ -104,8 +106,9 @@ def counts(node: RtpsNode) -> dict[str, int]:
 
 
 async def stay(domain: int, lease_s: float) -> None:
-    """Five streams at 50 Hz, a map, a service and a reader of commands; prints its
-    counts each second until its input ends.
+    """Run five streams at 50 Hz, a map, a service and a reader of commands.
+
+    It prints its counts each second until its input ends.
     """
     with lossy(lease_s):
         node = RtpsNode(Nearby(domain))
@@ -147,14 +150,12 @@ async def stay(domain: int, lease_s: float) -> None:
             )
 
 
-# -- those that come and go
+# -- participants that come and go
 
 
 @dataclass
 class Tally:
-    """What they got: lives, those that ended without a word, messages, and the longest
-    life, s.
-    """
+    """Results: lives, lives without a goodbye, messages, and the longest life, s."""
 
     lives: int = 0
     killed: int = 0
@@ -164,8 +165,9 @@ class Tally:
 
 
 async def live(domain: int, tally: Tally, dice: random.Random) -> None:
-    """One life: until it has the map, some messages of each stream in order, and a
-    response.
+    """Run one life:
+
+    until it has the map, some messages of each stream in order, and a response.
     """
     node = RtpsNode(Nearby(domain))
     part = node.participant
@@ -221,7 +223,7 @@ async def live(domain: int, tally: Tally, dice: random.Random) -> None:
 async def come_and_go(
     domain: int, lease_s: float, seconds: float, tally: Tally, *, is_told: bool = False
 ) -> None:
-    """So long, then until all leases have ended."""
+    """Let participants come and go for some seconds, then wait until all leases end."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -18,7 +18,7 @@ LONGEST_S = 0.01
 
 
 class Clock:
-    """Time that only work takes."""
+    """A clock that only work advances."""
 
     now = 0.0
 
@@ -27,7 +27,7 @@ class Clock:
 
 
 class Transport(asyncio.Transport):
-    """A transport without a socket, which can be read or not."""
+    """A transport without a socket whose reading can be paused."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("10.0.0.1", 4)})
@@ -59,7 +59,7 @@ class Transport(asyncio.Transport):
 
 
 class Sender(StreamPeer):
-    """A client, seen from the server: each piece of its bytes costs some time."""
+    """A client seen from the server: each piece of its bytes costs some time."""
 
     max_waiting = READ_SIZE
     piece = PIECE

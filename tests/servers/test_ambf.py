@@ -1,5 +1,6 @@
-"""AMBF's objects as a program sees them that was written for AMBF's own client: the
-recorded run again, on all three generations.
+"""AMBF's objects for a program written for AMBF's client:
+
+the recorded run repeated on all three generations.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FILE = Path(__file__).parents[1] / "data" / "ambf.yaml"
 
 
 class Run:
-    """A simulator with a client connected."""
+    """A simulator with a connected client."""
 
     def __init__(
         self, generation: str, folder: Path, *args: str, step: int = 1
@@ -103,7 +104,7 @@ class Run:
 
 
 def go_on(body: Any, seconds: float) -> None:
-    """So much simulated time, by a body's own states."""
+    """Run for a simulated time, by a body's own states."""
     end = body.get_sim_time() + seconds
     wait(lambda: body.get_sim_time() >= end)
 
@@ -128,7 +129,7 @@ def newest(tmp_path: Path) -> Iterator[Run]:
 
 def test_the_recorded_run(run: Run) -> None:
     """Names, rates, lists, forces, poses, joints, lockstep and resets, as the real
-    client saw them of the real simulator.
+    client saw them at the real simulator.
     """
     c, new = run.client, run.generation != "master"
     names = c.get_obj_names()
@@ -228,9 +229,8 @@ def test_the_recorded_run(run: Run) -> None:
     wait(lambda: world.get_sim_step() > 0)
     before = -1
     end = time.monotonic() + PATIENCE
-    while (
-        world.get_sim_step() != before
-    ):  # what was under way arrives, and then it stands still
+    # Messages in flight still arrive; after them the world must stand still.
+    while world.get_sim_step() != before:
         assert time.monotonic() < end, "it does not stand still"
         before = world.get_sim_step()
         time.sleep(0.2)
@@ -240,9 +240,8 @@ def test_the_recorded_run(run: Run) -> None:
         wait(lambda k=k: world.get_sim_step() >= before + 5 * k)  # type: ignore[misc]
         assert world.get_sim_step() == before + 5 * k
 
-    wait(
-        lambda: world.get_sim_step() > before + 100 + 300
-    )  # some seconds after the last command it runs free
+    # Some seconds after the last command the world runs freely again.
+    wait(lambda: world.get_sim_step() > before + 100 + 300)
 
     if run.generation == "2.0":
         world.reset_bodies()
@@ -342,8 +341,8 @@ def test_vehicles(newest: Run) -> None:
 
 
 def test_a_robot_is_driven_by_its_wheels_and_by_twists(newest: Run) -> None:
-    """A kinematic robot with differential drive: wheel velocities are the normal way to
-    drive it (§10).
+    """A kinematic robot with differential drive is usually driven by wheel velocities
+    (§10).
     """
     robot = newest.get("/ambf/env/ann")
     assert isinstance(robot, Body)
@@ -385,9 +384,7 @@ def test_clients_that_misbehave_cost_only_their_own_connection(newest: Run) -> N
 
 
 def test_absurd_commands_are_ignored(newest: Run) -> None:
-    """Numbers that are none, and such that nobody can carry out, of every kind of
-    object.
-    """
+    """Non-finite and impossible values, for every kind of object."""
     c = newest.client
     huge, nan = 1e300, math.nan
     robot, box, still = (
@@ -476,8 +473,10 @@ def test_userdata_of_the_oldest_generation(tmp_path: Path) -> None:
 
 
 def test_joints_below_joints(tmp_path: Path) -> None:
-    """A chain: all joints below a body in the tree are its joints, and the last child
-    goes with all of them.
+    """A chain:
+
+    a body has all joints below it in the tree, and the last child moves with each of
+    them.
     """
     shape = "shape: Box, geometry: {x: 0.2, y: 0.1, z: 0.1}"
     text = "bodies: [BODY a, BODY b, BODY c]\njoints: [JOINT one, JOINT two]\n"

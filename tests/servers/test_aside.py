@@ -1,5 +1,6 @@
-"""A process that does one piece of work: it takes no more than it may, can be ended at
-any moment, and leaves nothing behind.
+"""A child process for one job:
+
+its resources are limited, it can be ended at any moment, and it leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ AMPLE = JobLimits(time=100.0, memory=1024 * MIB)
 
 @pytest.fixture(autouse=True)
 def _find_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The process finds this folder's modules, and its folders for temporary files can
-    be looked at.
+    """Make this folder's modules importable in the child, and its temporary folders
+    visible.
     """
     monkeypatch.setenv(
         "PYTHONPATH",
@@ -45,7 +46,7 @@ def answers(how: str, limits: JobLimits = AMPLE) -> list[Any]:
 
 
 def children() -> list[int]:
-    """Processes that do this test's work; other workers of the suite have theirs."""
+    """Return the processes of this test; other workers of the suite have their own."""
     found, folder = [], os.fsencode(tempfile.gettempdir())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -79,9 +80,11 @@ def test_it_inherits_no_files_and_finds_no_modules_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # An empty part after the last colon stands for the working directory.
     monkeypatch.setenv(
-        "PYTHONPATH", os.environ["PYTHONPATH"] + os.pathsep
-    )  # nothing after the last colon is the working directory
+        "PYTHONPATH",
+        os.environ["PYTHONPATH"] + os.pathsep,
+    )
     (tmp_path / "yaml.py").write_text("raise SystemExit('a stranger’s module was run')")
     with (tmp_path / "secret").open("w") as secret:
         os.set_inheritable(secret.fileno(), True)
@@ -100,7 +103,8 @@ def test_it_inherits_no_files_and_finds_no_modules_in_the_working_directory(
 def test_what_takes_too_long_is_ended(how: str) -> None:
     one = job(JobLimits(time=1.5))
     with pytest.raises(
-        JobError, match=r"it took more than 1\.5 s \(--job-time raises that\)"
+        JobError,
+        match=r"the job took more than 1\.5 s \(--job-time raises this limit\)",
     ):
         list(one.run("how", how, TYPES))
 
@@ -113,7 +117,7 @@ def test_what_takes_too_long_is_ended(how: str) -> None:
 def test_what_needs_too_much_memory_is_ended() -> None:
     with pytest.raises(
         JobError,
-        match=r"it needs more than 512 MiB of memory \(--job-memory raises that\)",
+        match=r"the job needs more than 512 MiB of memory \(--job-memory raises this limit\)",
     ):
         answers("memory", JobLimits(time=100.0, memory=512 * MIB))
 
@@ -121,8 +125,8 @@ def test_what_needs_too_much_memory_is_ended() -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("killed", r"its process died \(Killed\)"),
-        ("processor", "it took more than 100 s"),
+        ("killed", r"the child process of the job died \(Killed\)"),
+        ("processor", "the job took more than 100 s"),
         ("raise", r"died \(status 1\): ValueError: something is wrong here"),
         ("nonsense", "sent an invalid answer"),
     ],
@@ -133,7 +137,9 @@ def test_what_dies_or_errs_is_told(how: str, why: str) -> None:
 
 
 def test_answers_without_end_are_cut_off() -> None:
-    with pytest.raises(JobError, match="invalid answer: too large"):
+    with pytest.raises(
+        JobError, match="invalid answer: the message exceeds its size limit"
+    ):
         for _ in job(JobLimits(time=100.0, memory=512 * MIB)).run(
             "how", "flood", TYPES
         ):

@@ -1,5 +1,5 @@
-"""A client that sends too much, reads too little, or comes a hundred times costs its
-own session only.
+"""A client that sends too much, reads too little, or connects a hundred times affects
+only its own session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def in_loop(act: Callable[[], object]) -> None:
 
 
 def test_what_comes_slowly_is_worked_off_at_once() -> None:
-    """Others may flood: each has a budget of its own, and one alone the shared one."""
+    """Other clients may flood:
+
+    each has its own budget, and a single one the shared budget.
+    """
 
     async def act() -> None:
         clock = Clock()
@@ -73,7 +76,7 @@ def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
         a = Sender(TimeShare(0.2), told, "a")
         sent = b""
         for n, size in enumerate(sizes):
-            # no more comes from a client that is not read
+            # A client whose socket is not read can send no more.
             while not a.line.reads:
                 await asyncio.sleep(0.001)
             data = bytes([n]) * size
@@ -119,8 +122,9 @@ def test_those_who_wait_take_turns() -> None:
 
 @pytest.mark.parametrize("freed", [0.0, 1.0])
 def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
-    """The budget counts the time that the work took; steps that a client may ask for at
-    any pace are not counted.
+    """The budget counts the time of the work.
+
+    Steps that a client may request at any rate are not counted.
     """
 
     async def act() -> None:
@@ -149,7 +153,7 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
 def test_who_hangs_up_while_it_waits_is_gone_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Although nothing is read from it."""
+    """Its disconnection is noticed although nothing is read from it."""
     monkeypatch.setattr(streampeer, "HANGUP_POLL_S", 0.01)
 
     async def act() -> None:
@@ -178,7 +182,9 @@ def test_who_hangs_up_while_it_waits_is_gone_at_once(
 def test_deadlines_are_one_timer_and_count_after_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """None without a deadline; a later deadline moves it; who has spoken is not late."""
+    """No timer without a deadline; a later deadline moves it; a client that has sent
+    data is not late.
+    """
     monkeypatch.setattr(streampeer, "LOOK_AGAIN_S", 0.005)
 
     async def act() -> None:
@@ -225,9 +231,7 @@ def test_the_last_words_are_written_but_not_for_ever() -> None:
 
 
 def sent_until_held_up(flood: socket.socket) -> int:
-    """Bytes that the other side and the system take before they take no more for a
-    while.
-    """
+    """Return the number of bytes that the peer and the system accept before they block."""
     flood.settimeout(0.1)
     sent = 0
     try:
@@ -334,9 +338,7 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
 def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_the_loop() -> (
     None
 ):
-    """Each has a little that is worked off as it comes; steps and reports come in
-    between.
-    """
+    """Each sends a little that is processed at once; steps and reports run in between."""
 
     async def act() -> None:
         clock = Clock()

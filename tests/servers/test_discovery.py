@@ -37,7 +37,7 @@ from tests.waiting import PATIENCE, Stalls
 
 
 def test_bytes_of_request_and_reply() -> None:
-    """Written out from §14."""
+    """The expected bytes are written by hand from §14."""
     assert bytes.fromhex("000000f6") == REQUEST
     assert bytes.fromhex("000000f7 00000000 fafb") + bytes(20) == REPLY
     assert len(REPLY) == 30
@@ -78,7 +78,7 @@ def discovery(everybody: bool) -> Pump:
 
 
 def served(everybody: bool, act: Callable[[int], None]) -> None:
-    """Run `act` with the port of a discovery server, in a thread beside its loop."""
+    """Call `act` with the port of a discovery server, in a thread next to its loop."""
 
     async def main() -> None:
         server = discovery(everybody)
@@ -131,7 +131,7 @@ def test_a_flood_gets_a_few_answers() -> None:
 
 
 def test_the_port_can_be_shared() -> None:
-    """A client on the same machine binds the port too, as ARIA's does (DSC-004)."""
+    """A client on the same machine binds the port as well, as ARIA's does (DSC-004)."""
 
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -172,7 +172,7 @@ def test_a_port_that_is_taken_is_only_a_warning(
 
 
 def test_others_are_answered_only_if_they_can_connect() -> None:
-    """The rule for loopback (decisions, "Discovery")."""
+    """The rule for loopback is in the decisions, "Discovery"."""
 
     def answers(everybody: bool, host: str) -> int:
         return len(Discovery(everybody).receive_datagram(REQUEST, host, 0.0))
@@ -233,8 +233,9 @@ def test_discovery_can_be_switched_off() -> None:
 
 
 def udp_ports(pid: int) -> set[int]:
-    """UDP ports that a process has bound. (Another test's simulator may answer at the
-    same port.)
+    """Return the UDP ports that a process has bound.
+
+    Another test's simulator may answer at the same port.
     """
     sockets = {
         os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir() if f.is_symlink()

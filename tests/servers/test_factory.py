@@ -77,7 +77,7 @@ def test_a_robot_for_every_client() -> None:
             first = (one.simstat.x_mm, one.simstat.y_mm)
 
         deadline = time.monotonic() + PATIENCE
-        # the first one's place is free again
+        # Wait until the place of the first robot is free again.
         while True:
             with PioneerClient(port=port + 1) as again:
                 again.send(237, 1)
@@ -95,8 +95,9 @@ def test_a_robot_for_every_client() -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["factory.disconnect", "factory.second"])
 def test_recorded_factory_sessions(shared: Path, name: str) -> None:
-    """The bytes of the recordings, over sockets: the port serves at once after a
-    disconnect, a second client gets a robot of its own.
+    """The bytes of the recordings over sockets:
+
+    the port serves at once after a disconnect, a second client gets a new robot.
     """
     events = [
         json.loads(line)
@@ -135,8 +136,10 @@ def test_recorded_factory_sessions(shared: Path, name: str) -> None:
 
 
 def test_a_map_is_loaded_while_others_drive(tmp_path: Path) -> None:
-    """A map of 200,000 points: all clients hear of it, and nobody's reports stop for
-    two periods (SIM-024, HSK-027).
+    """A map of 200,000 points:
+
+    all clients are notified, and no client's reports stop for two periods (SIM-024,
+    HSK-027).
     """
     points = "\n".join(f"{20 * (i % 500)} {20 * (i // 500)}" for i in range(200_000))
     (tmp_path / "big.map").write_text(
@@ -217,8 +220,9 @@ def test_p2os_over_a_socket() -> None:
 
 
 def test_working_folder_and_log_file(tmp_path: Path) -> None:
-    """--cwd, --log-file, SIM_CTRL 4: the log goes to a file in that folder, which is
-    begun anew on demand, five times.
+    """--cwd, --log-file, SIM_CTRL 4:
+
+    the log goes to a file in that folder, which is started anew five times on demand.
     """
     port = free_port(2)
     args = (

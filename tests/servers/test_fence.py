@@ -1,5 +1,5 @@
-"""An exception in what belongs to one is the end of that one: whatever raises, and
-wherever.
+"""An exception in the code of one session ends only that session, wherever it is
+raised.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Broken(Exception):
 
 
 def raising(session: Session, name: str) -> None:
-    """Let a method of a session raise from now on."""
+    """Make a method of a session raise from now on."""
 
     def broken(*_: object, **__: object) -> Any:
         raise Broken(name)
@@ -50,7 +50,7 @@ def raising(session: Session, name: str) -> None:
 
 
 def sips(line: nullmodem.Line) -> int:
-    """Reports that have come since the last look."""
+    """Return the reports since the last call."""
     return sum(p.id == 0x32 for p in Parser().feed_bytes(line.take()))
 
 
@@ -83,15 +83,15 @@ def world() -> tuple[NullModem, list[nullmodem.Line]]:
 
 
 def everything(modem: NullModem, line: nullmodem.Line) -> None:
-    """All that loops do with a session."""
+    """Call all that loops do with a session."""
     line.send(command(11, 100))
-    # the board stops at a contact: it has work after each step
+    # the controller stops at a contact: it has work after each step
     line.send(command(44, 3))
     modem.run(0.3)
-    # time stands still: reports are repeated
+    # the world is paused: reports repeat
     modem.wait(0.5)
     line.connection.on_timer(modem.now)
-    # another map: all clients are told
+    # another map: all clients are notified
     modem.control.do(USER, ClearMap())
     line.connection.report(modem.now)
     line.connection.close("the simulator is closing")
@@ -224,7 +224,7 @@ def test_listeners_and_watchers_do_not_end_the_run() -> None:
 
 
 def test_sessions_are_looked_after_although_that_failed_once() -> None:
-    """The task that lets sessions know of wall time is one for all of them."""
+    """One task serves wall time to all sessions."""
 
     async def go() -> list[float]:
         hub = Hub(Simulation(), interval=10.0)
@@ -244,7 +244,7 @@ def test_sessions_are_looked_after_although_that_failed_once() -> None:
 
 
 def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
-    """The turns of those who wait go on, whoever raises in his."""
+    """An exception in one client's turn does not stop the turns of others."""
 
     async def go() -> tuple[Sender, bytes, bytes]:
         turns = TimeShare(0.2)
@@ -262,7 +262,7 @@ def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
             await asyncio.sleep(0.001)
         one.data_received(b"z")
         third = Sender(turns, told, "third")
-        # they can wait for their turns still
+        # Other clients have turns first, so the data of `third` waits.
         third.data_received(much)
         while len(third.all()) < len(much):
             await asyncio.sleep(0.001)
@@ -337,7 +337,7 @@ def test_what_the_system_refuses_leaves_no_trace() -> None:
 
 
 def test_a_line_of_a_session_needs_no_format() -> None:
-    """Names and texts with a percent sign mean nothing but themselves."""
+    """Names and texts may contain a percent sign."""
     sim = Simulation()
     sim.add_robot("p3dx", "50%d")
     modem = NullModem(sim, PioneerSettings())

@@ -1,5 +1,6 @@
-"""What comes by libraries' threads and by connections of our own, when it is too much:
-bounds, short queues, parts of the time.
+"""Floods through libraries' threads and our own connections:
+
+bounds, short queues, shares of time.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import threading
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -20,14 +22,15 @@ from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
 from botyard.protocols.ambf.link import FrameReader
-from botyard.protocols.ros_messages.graphoffers import Service
+from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUESTS, MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rtps.events import EventKind
 from botyard.servers import vda5050
 from botyard.servers.ros import rtps
-from botyard.servers.ros.ros2zenoh import _Inbox, _Serving
+from botyard.servers.ros.ros2zenoh import _Inbox, _Publication, _Serving
+from botyard.servers.ros.zenohcalls import MAX_ANSWERS, Declared, SessionThread
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
@@ -48,8 +51,9 @@ async def until(holds: Any) -> None:
 
 
 def test_what_zenoh_brings_waits_in_short_queues() -> None:
-    """Its threads may bring more than the loop can take: the newest stay, and each
-    topic has its part of the time.
+    """Its threads may deliver more than the loop can take:
+
+    the newest messages stay, and each topic has its share of time.
     """
 
     async def main() -> None:
@@ -78,8 +82,8 @@ def test_what_zenoh_brings_waits_in_short_queues() -> None:
 
 
 def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
-    """Zenoh takes hundreds of megabytes; what services are asked is looked at before it
-    waits for the loop.
+    """Zenoh accepts hundreds of megabytes; requests are checked before they are queued
+    for the loop.
     """
     soon: list[Any] = []
     dropped: list[Any] = []
@@ -118,6 +122,91 @@ def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
     waiting[0].set_running_or_notify_cancel()
     slow._take(Query(0))
     assert len(dropped) == 6, "the one whose response was given up, alone"
+
+
+class Stuck:
+    """A session whose calls wait for a peer that stands still."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.called: list[str] = []
+
+    def liveliness(self) -> Stuck:
+        return self
+
+    def declare_token(self, key: str) -> Any:
+        assert self.free.wait(PATIENCE)
+        self.called.append(key)
+        return SimpleNamespace(undeclare=lambda: self.called.append(f"-{key}"))
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_: Any, **__: Any) -> Any:
+            assert self.free.wait(PATIENCE)
+            self.called.append(name)
+            return MagicMock()
+
+        return call
+
+
+def test_a_peer_of_zenoh_that_stands_still_does_not_hold_the_loop() -> None:
+    """Declarations, kept messages and answers wait in a thread, in order; answers up to
+    a number of bytes.
+    """
+    session = Stuck()
+    failed: list[Exception] = []
+    thread = SessionThread(failed.append)
+    ros: Any = MagicMock()
+    ros.thread, ros.session = thread, session
+    ros.declare = lambda declare: Declared(thread, declare)
+    ros.token = lambda key: Declared(
+        thread, lambda: session.liveliness().declare_token(key)
+    )
+    ros.tokens.end = lambda *args: f"token {args[2]}"
+    ros.types = TYPES
+    kept = Topic("/k", "std_msgs/Bool", MagicMock(), "kept", version=lambda: 1)
+    lines = Topic("/l", "std_msgs/Bool", MagicMock(), "kept", queue=7, is_kept=True)
+    plain = Topic("/p", "std_msgs/Bool", MagicMock(), "not kept")
+    made = [_Publication(ros, "/n", t, MagicMock()) for t in (kept, lines, plain)]
+    assert [m.is_wanted for m in made] == [True, True, False]
+    for publication in made:
+        publication.send(SimpleNamespace(cdr=b"x"))  # type: ignore[arg-type]
+    grid = TYPES.filled(
+        "nav_msgs/OccupancyGrid", {"data": np.zeros(MAX_ANSWERS // 3, np.int8)}
+    )
+    service = Service("/s", "nav_msgs/GetMap", lambda _: None, "a service")
+    serving = _Serving(ros, "/n", service)
+    answer = TYPES.filled("nav_msgs/srv/GetMap_Response", {"map": grid})
+    queries = [MagicMock() for _ in range(4)]
+    for query in queries:
+        serving._answer(query, answer)
+    assert [q.drop.called for q in queries] == [False, False, True, True]
+    made[0].close()
+    assert session.called == []
+
+    session.free.set()
+    thread.end(lambda: session.called.append("end"))
+    thread._thread.join(PATIENCE)
+    first = session.called.index("token /k")
+    assert session.called[-2:] == ["-token /k", "end"] and first == 0
+    assert [q.reply.called for q in queries] == [True, True, False, False]
+    config = ros.zenoh.ext.CacheConfig
+    assert [c.args for c in config.call_args_list] == [(1,), (7,)]
+    made_with = ros.zenoh.ext.declare_advanced_publisher.call_args.kwargs
+    assert made_with["sample_miss_detection"] is ros.zenoh.ext.MissDetectionConfig()
+    put = ros.zenoh.ext.declare_advanced_publisher().put
+    assert put.call_count == 2 and not failed
+
+
+def test_errors_of_zenoh_do_not_end_its_thread() -> None:
+    failed: list[Exception] = []
+    thread = SessionThread(failed.append)
+    broken = Declared(thread, lambda: 1 / 0)
+    broken.undeclare()
+    ended = threading.Event()
+    assert thread.answer(2 * MAX_ANSWERS, ended.set), "one of any length"
+    assert ended.wait(PATIENCE)
+    assert [type(error) for error in failed] == [ZeroDivisionError]
+    thread.end(lambda: None)
 
 
 # -- DDS

@@ -1,5 +1,5 @@
-"""Page, ROS, AMBF and ports of Pioneer clients follow robots that come and go by
-`restore`, or under the name of another one.
+"""Page, ROS, AMBF and ports of Pioneer clients follow robots that `restore` adds,
+removes or renames.
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ def still(request: pytest.FixtureRequest) -> bool:
 
 
 def test_ports_of_pioneer_clients(still: bool) -> None:
-    """What `restore` brings gets a port, what it takes loses it, and its client goes;
-    the others keep theirs.
+    """A restored robot gets a port; a removed one loses it, and its client is
+    disconnected.
+
+    The others keep theirs.
     """
 
     async def act(parts: Parts) -> None:
@@ -90,7 +92,8 @@ def test_ports_of_pioneer_clients(still: bool) -> None:
         )
         assert robot_servers.port_of("ann") == ports["ann"]
         assert robot_servers.servers["bob"].robot is sim.robots["bob"]
-        await reader.read()  # to the end
+        # Read until the server has closed the connection.
+        await reader.read()
         writer.close()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", ports["eve"])
@@ -103,7 +106,7 @@ def test_ports_of_pioneer_clients(still: bool) -> None:
 
 
 def test_a_robot_that_comes_back_later_gets_its_port_again(still: bool) -> None:
-    """Programs know the port; another robot that has come meanwhile gets another one."""
+    """Programs know the port; another robot added meanwhile gets another one."""
 
     async def act(parts: Parts) -> None:
         robot_servers, sim = parts.robot_servers, parts.hub.sim
@@ -125,7 +128,7 @@ def test_a_robot_that_comes_back_later_gets_its_port_again(still: bool) -> None:
 
 
 def test_another_robot_of_the_same_name_gets_the_port() -> None:
-    """A state may have another model under a name that is there."""
+    """A state may have another model under an existing name."""
 
     async def act(parts: Parts) -> None:
         robot_servers, sim = parts.robot_servers, parts.hub.sim
@@ -162,8 +165,9 @@ def test_robots_that_clients_may_not_reach_get_none() -> None:
 
 
 def test_robots_of_a_factory_are_its_own() -> None:
-    """They get no port beside that of the factory, and when `restore` takes one, its
-    client goes.
+    """They have no port except the factory's.
+
+    When `restore` removes one, its client is disconnected.
     """
 
     async def act(parts: Parts) -> None:
@@ -179,7 +183,8 @@ def test_robots_of_a_factory_are_its_own() -> None:
         await until(lambda: sim.tick > tick + 1)
         assert set(robot_servers.servers) == {"ann", "bob"}
         sim.restore(state)
-        await reader.read()  # to the end
+        # Read until the server has closed the connection.
+        await reader.read()
         writer.close()
         await until(lambda: not factory.connected)
         assert not factory.made
@@ -210,7 +215,8 @@ def test_ros_topics(still: bool) -> None:
         )
         before = paper["/bob/odom"]
         sim.remove_robot("bob")
-        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))  # before anybody has looked
+        # Add a robot of the same name before the event loop has seen the removal.
+        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))
         await until(lambda: paper["/bob/odom"] is not before)
         graph.close()
 
@@ -270,7 +276,8 @@ def test_ambf_objects(still: bool) -> None:
         await until(lambda: "bob" in names() and "eve" not in names())
         before = ambf._objects["body", "bob"], ambf._objects["body", "ann"]
         sim.remove_robot("bob")
-        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))  # before anybody has looked
+        # Add a robot of the same name before the event loop has seen the removal.
+        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))
         await until(lambda: ambf._objects["body", "bob"] is not before[0])
         assert ambf._objects["body", "ann"] is before[1]
         ambf.close()
@@ -279,7 +286,7 @@ def test_ambf_objects(still: bool) -> None:
 
 
 def test_the_page(still: bool) -> None:
-    """The schema names who is there, with its port, and a viewer hears of it."""
+    """The schema lists the robots with their ports, and viewers are notified."""
 
     async def act(parts: Parts) -> None:
         sim, robot_servers, hub = parts.hub.sim, parts.robot_servers, parts.hub

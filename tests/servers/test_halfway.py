@@ -1,5 +1,6 @@
-"""What is given up half way: futures that somebody waits for, ports that are being
-opened, interfaces that are being switched.
+"""Operations abandoned half way:
+
+awaited futures, ports being opened, interfaces being switched.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CLIENT = Caller("pioneer", key="a client")
 
 
 def run(act: Callable[[Parts], Awaitable[None]], **options: Any) -> None:
-    """`act` with a simulator of two robots, whose ports are any that are free."""
+    """Call `act` with a simulator of two robots on free ports."""
 
     async def main() -> None:
         sim = Simulation(seed=1)
@@ -80,7 +81,7 @@ def test_work_that_is_given_up_tells_who_waits_for_it() -> None:
         assert begun == ["slow", "portions"]
         for future in (*before, *after):
             with pytest.raises(
-                NotNowError, match="the simulator ended before this was done"
+                NotNowError, match="the simulator ended before this call was done"
             ):
                 future.result(0)
 
@@ -88,7 +89,7 @@ def test_work_that_is_given_up_tells_who_waits_for_it() -> None:
 
 
 class Slow:
-    """A host whose work beside the loop is done when the test says so."""
+    """A host whose background jobs finish when the test says so."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = []
@@ -114,7 +115,7 @@ def test_maps_that_are_read_or_wait_when_the_end_comes() -> None:
     maps.close()
     for future in wanted:
         with pytest.raises(
-            NotNowError, match="the simulator ended before this was done"
+            NotNowError, match="the simulator ended before this call was done"
         ):
             future.result(0)
 
@@ -252,7 +253,7 @@ def test_robots_of_a_map_get_ports_although_a_program_is_wrong() -> None:
     run(act)
 
 
-# -- who only looks on
+# -- passive viewers
 
 
 def test_an_onlooker_that_goes_lets_go_of_nothing() -> None:

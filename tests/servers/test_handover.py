@@ -1,5 +1,6 @@
-"""Calls from other threads, in the event loop: all of them, in order, and none at a
-signal's cost.
+"""Calls from other threads in the event loop:
+
+complete, in order, and without the cost of a signal each.
 """
 
 from __future__ import annotations

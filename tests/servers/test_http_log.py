@@ -1,5 +1,5 @@
-"""What strangers make the HTTP server's libraries say is told once a second, without
-traces.
+"""Messages that peers provoke in the HTTP server's libraries are logged once a second,
+without tracebacks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOT_UTF8 = b"\x81\x84\0\0\0\0\xff\xfe\xff\xfe"
 
 
 async def accepts(scope: object, receive: object, send: object) -> None:
-    """An application that takes WebSockets and listens."""
+    """An application that accepts WebSockets and listens."""
     await receive()  # type: ignore[operator]
     await send({"type": "websocket.accept"})  # type: ignore[operator]
     while (await receive())["type"] != "websocket.disconnect":  # type: ignore[operator]
@@ -29,7 +29,7 @@ async def accepts(scope: object, receive: object, send: object) -> None:
 
 
 def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
-    """They end their connections, and nothing else."""
+    """Such texts end their own connections and no others."""
     caplog.set_level(logging.INFO)
 
     async def scene() -> None:
@@ -59,7 +59,7 @@ def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_client_that_closes_while_the_server_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its close frame is read, but not handled yet; the server ends all the same."""
+    """Its close frame is read, but not handled yet; the server still ends."""
 
     async def scene() -> None:
         connections = []

@@ -48,8 +48,8 @@ def test_fast_runs_end_at_their_duration() -> None:
 
 
 def test_pacing_counts_from_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deadlines are multiples of the interval from the start, so lateness of single
-    steps does not add up.
+    """Deadlines are multiples of the interval from the start, so delays of single steps
+    do not accumulate.
     """
     sim = Simulation()
 
@@ -64,8 +64,8 @@ def test_pacing_counts_from_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
 
     times = asyncio.run(go())
     assert len(times) == 30
-    # never early, and however late one step was, later ones stand on the same lattice
-    # of deadlines
+    # No step comes early. However late one step was, later steps keep the same lattice of
+    # deadlines.
     assert all(t >= k * 0.02 - 1e-6 for k, t in enumerate(times))
 
 
@@ -96,12 +96,15 @@ def test_stop_keeps_the_first_status_and_detach_works() -> None:
 
 
 def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a client and the page ask for before a step is in that step, and the reports
-    that follow tell the world after it (ENG-002).
+    """Requests of a client and the page before a step are part of it, and the reports
+    after it show the new world (ENG-002).
     """
     monkeypatch.setattr(
-        Roster, "min_wall_period", 0.0
-    )  # a report for every step, however fast they are
+        Roster,
+        "min_wall_period",
+        0.0,
+        # Clients get a report for every step at any speed.
+    )
     sim = Simulation(odometry_error="none")
     robot, box = (
         sim.add_robot("p3dx", "r", pose=Pose()),
@@ -120,8 +123,8 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
         hub.reporter.attach(connection)
 
         class Both:
-            """A client that puts its robot elsewhere after every step, and a page that
-            does so with the box.
+            """A client that moves its robot after every step, and a page that moves the
+            box.
             """
 
             def on_snapshot(self, now: float) -> None:
@@ -161,7 +164,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_clients_get_reports_while_time_stands_still() -> None:
-    """The hub looks at the timers of sessions also when it makes no step."""
+    """The hub serves the timers of sessions even without steps."""
 
     async def go() -> None:
         sim = Simulation(odometry_error="none")
@@ -200,7 +203,7 @@ def test_clients_get_reports_while_time_stands_still() -> None:
 
 
 def test_a_world_without_clients_wakes_up_for_its_steps_alone() -> None:
-    """Neither sessions nor anything else is polled between the steps."""
+    """Between the steps neither sessions nor other objects are polled."""
 
     async def go() -> tuple[int, int]:
         loop, hub = asyncio.get_running_loop(), Hub(Simulation(), interval=0.05)
@@ -226,9 +229,7 @@ def test_a_world_without_clients_wakes_up_for_its_steps_alone() -> None:
 def test_a_simulation_that_cannot_keep_up_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Lag beyond what is caught up is given up, counted, and told now and then
-    (ENG-005).
-    """
+    """Lag beyond the limit is dropped, counted, and logged now and then (ENG-005)."""
     monkeypatch.setattr(hub_module, "MAX_LAG", 0.02)
     caplog.set_level(logging.WARNING, "botyard")
     sim = Simulation()

@@ -1,5 +1,6 @@
-"""What peers can make the simulator keep has a limit in bytes: the table, its page, and
-each field of each message.
+"""Memory that peers can make the simulator keep is limited:
+
+the table, its page, and each field of each message.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ length.
 
 
 def of_peers(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
-    """Structs of what peers send."""
+    """Return the structs of peers' messages."""
     seen: set[type] = set()
     roots = {
         "messages": [messages.Request],
@@ -78,14 +79,14 @@ def of_peers(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
 
 
 def inside(kind: Any) -> Iterator[Any]:
-    """A type and all in it."""
+    """Return a type and all types in it."""
     yield kind
     for arg in typing.get_args(kind):
         yield from inside(arg)
 
 
 def unbounded(kind: Any) -> bool:
-    """Whether a text or anything at all of any length fits into a type."""
+    """Return whether a type accepts a text or value of any length."""
     if typing.get_origin(kind) is typing.Annotated:
         meta = kind.__metadata__
         if any(isinstance(m, msgspec.Meta) and m.max_length is not None for m in meta):
@@ -103,7 +104,7 @@ def unbounded(kind: Any) -> bool:
     "module", [rosbridge, foxglove, messages], ids=["rosbridge", "foxglove", "page"]
 )
 def test_each_field_of_a_message_has_a_limit(module: ModuleType) -> None:
-    """Or it says why nothing of it is kept."""
+    """Otherwise it has a comment that says why it is not kept."""
     name = module.__name__.split(".")[-1 if module is messages else -2]
     found = {
         f"{kind.__name__}.{field.name}"
@@ -143,7 +144,7 @@ def test_names_of_ros_2_have_a_limit() -> None:
 
 
 def test_what_ros_1_is_told_has_a_limit() -> None:
-    """The header of a connection, and a call."""
+    """The header of a connection and an XML-RPC call have limits."""
     with pytest.raises(PeerError):
         wire.decode_header(
             b"".join(
@@ -163,7 +164,7 @@ def test_what_ros_1_is_told_has_a_limit() -> None:
 
 
 def test_frames_have_a_limit() -> None:
-    """Of AMBF, and packets of Pioneer."""
+    """Frames of AMBF and packets of Pioneer have limits."""
     reader = link.FrameReader()
     with pytest.raises(PeerError):
         list(reader.feed_bytes((link.MAX_FRAME + 1).to_bytes(4, "little")))
@@ -173,7 +174,7 @@ def test_frames_have_a_limit() -> None:
 
 
 def test_accounts_of_one_address_leave_room() -> None:
-    """Three limits: the client's, its address's, and all together."""
+    """Three limits: of the client, of its address, and in total."""
     shares = Shares(1000, 400)
     one, two, other = (
         Account(shares, "a", 300),
@@ -193,8 +194,9 @@ def test_accounts_of_one_address_leave_room() -> None:
 
 
 def test_the_table() -> None:
-    """A client keeps no more than its address, and that no more than all; the page
-    shows it.
+    """The limit of a client is at most the limit of an address, which is at most the total.
+
+    docs/explanation/security.md contains the table.
     """
     assert {row.protocol.partition(":")[0] for row in BUFFERS} >= {
         "Pioneer",
@@ -214,7 +216,7 @@ def test_the_table() -> None:
 
 
 def test_clients_of_one_address_share_what_waits_unread() -> None:
-    """Each has an equal part, and more when others have gone."""
+    """Each has an equal part, and more after others have left."""
     shares = Shares(10**9)
     crowd = [Account(shares, "a", 100) for _ in range(10)]
     assert (

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from botyard.api.revisions import Subject
 from botyard.servers import hub as hub_module
 from botyard.servers.hub import Hub
 from botyard.servers.wakingloop import WakingLoop
@@ -96,7 +97,7 @@ def test_the_history_has_the_same_moments(monkeypatch: pytest.MonkeyPatch) -> No
 def test_all_steps_that_are_due_precede_an_event(
     event: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call from a thread, as by a signal, and a connection find the world of now."""
+    """A call from a thread, as by a signal, and a connection find the current world."""
     monkeypatch.setattr(hub_module, "MAX_LATE_S", PATIENCE)
     sim = world()
 
@@ -109,7 +110,8 @@ def test_all_steps_that_are_due_precede_an_event(
         found: asyncio.Future[tuple[int, int]] = loop.create_future()
 
         def look() -> None:
-            # From the origin of deadlines, which lies between these two times.
+            # Deadlines count from an origin between the two measured times, so this is the least
+            # number of steps.
             least = math.floor((loop.time() - started) / INTERVAL)
             found.set_result((sim.tick, least))
 
@@ -117,7 +119,7 @@ def test_all_steps_that_are_due_precede_an_event(
             def connection_made(self, _: asyncio.BaseTransport) -> None:
                 look()
 
-        # Written while the loop sleeps, in another thread.
+        # Another thread writes while the event loop sleeps.
         def send(port: int) -> None:
             time.sleep(12 * INTERVAL)
             if event == "call":
@@ -209,6 +211,71 @@ def test_a_world_is_stepped_on_time_again_once_it_is_watched(
     run(go())
 
 
+@pytest.mark.parametrize("how", ["attach", "watch"])
+def test_a_timer_that_watches_ends_the_rest(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """No event but the timer itself wakes the run loop."""
+    monkeypatch.setattr(hub_module, "MAX_LATE_S", 10 * PATIENCE)
+    sim = world()
+
+    async def go() -> None:
+        hub = Hub(sim, interval=INTERVAL)
+        task = await resting(hub)
+        seen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        began = 0
+
+        def note(*_: object) -> None:
+            if not seen.done():
+                seen.set_result(sim.tick)
+
+        class Watcher:
+            on_snapshot = staticmethod(note)
+
+        def watch() -> None:
+            nonlocal began
+            began = sim.tick
+            if how == "attach":
+                hub.attach(Watcher())
+            else:
+                hub.watch(note)
+
+        asyncio.get_running_loop().call_later(2.5 * INTERVAL, watch)
+        assert await asyncio.wait_for(seen, PATIENCE) == began + 1
+        hub.stop()
+        await task
+
+    run(go())
+
+
+def test_a_change_during_a_rest_has_its_own_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub_module, "MAX_LATE_S", 20 * INTERVAL)
+    sim = world()
+
+    async def go() -> None:
+        hub = Hub(sim, interval=INTERVAL)
+        task = await resting(hub)
+        found: list[int] = []
+        changed: list[int] = []
+        hub.follow(lambda: found.append(sim.tick), Subject.CLAIMS)
+
+        def change() -> None:
+            changed.append(sim.tick)
+            sim.core.feed.record_change(Subject.CLAIMS)
+
+        asyncio.get_running_loop().call_later(2.5 * INTERVAL, change)
+        async with asyncio.timeout(PATIENCE):
+            while not found:
+                await asyncio.sleep(3 * INTERVAL)
+        hub.stop()
+        await task
+        assert found == changed
+
+    run(go())
+
+
 def test_an_error_of_a_late_step_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "MAX_LATE_S", 10 * INTERVAL)
     sim = world()
@@ -239,7 +306,7 @@ def test_a_slow_world_is_not_late_for_long(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_handler_that_pauses_stops_late_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not even those that are due at the next wake-up."""
+    """Steps due at the next wake-up are included."""
     monkeypatch.setattr(hub_module, "MAX_LATE_S", PATIENCE)
     sim = world()
 

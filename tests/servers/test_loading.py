@@ -1,5 +1,6 @@
-"""Maps that clients load and pictures that they ask for, from a running simulator: what
-is bad about them costs nobody else anything.
+"""Maps and pictures that clients request from a running simulator:
+
+their faults affect no other client.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ def control(client: PioneerClient, operation: int, name: str = "") -> None:
 
 
 def changed(client: PioneerClient, count: int = 1) -> tuple[str, int]:
-    """The last of so many answers about maps."""
+    """Return the last of a number of answers about maps."""
     wait(lambda: client.update() and len(client.map_changes) >= count, pause=0.0)
     return client.map_changes[-1].name, client.map_changes[-1].loaded
 
 
 def readers(module: str = hangingreader.MODULE, parent: int | None = None) -> list[int]:
-    """The processes that read maps for this one, or for `parent`; other tests may run
-    at the same time.
+    """Return the processes that read maps for this process, or for `parent`.
+
+    Other tests may run at the same time.
     """
     found = []
     for entry in Path("/proc").iterdir():
@@ -74,7 +76,7 @@ def readers(module: str = hangingreader.MODULE, parent: int | None = None) -> li
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return whether a process exists and has not ended."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:
@@ -82,7 +84,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _parent(process: Path) -> int:
-    """Second field behind the name in /proc/PID/stat (proc(5))."""
+    """Return the second field after the name in /proc/PID/stat (proc(5))."""
     return int((process / "stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -102,7 +104,7 @@ def upload(s: Served, name: str, data: bytes) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a map; readers hang at others."""
+    """A folder with a map; readers hang at other maps."""
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     )
@@ -139,7 +141,8 @@ def test_a_map_that_hangs_holds_up_nobody_and_goes_with_the_simulator(
         assert upload(s, "sent.map", SMALL.encode())[0] == 200, "and one from the page"
         assert changed(ann, 2)[1] == 1, "the others' maps"
         for _ in range(5):
-            wait(ann.update)  # reports go on
+            # Reports continue while the map loads.
+            wait(ann.update)
         assert [c.loaded for c in ann.map_changes] == [1, 1]
         assert len(readers()) == 1
 
@@ -151,7 +154,7 @@ def test_a_map_that_takes_too_long_is_given_up_and_the_client_told(
 ) -> None:
     with simulator(folder, JobLimits(time=0.3)) as (s, ann, bob):
         scene = s.sim.scene
-        # the next one waits no longer than that
+        # The second request waits no longer than the first one.
         for count in (1, 2):
             control(ann, Ctrl.LOAD_MAP, "hang.map")
             assert changed(ann, count) == ("hang.map", 2)
@@ -159,7 +162,7 @@ def test_a_map_that_takes_too_long_is_given_up_and_the_client_told(
         status, why = upload(s, "hang.yaml", b"a: 1")
         assert (status, why) == (
             422,
-            "it took more than 0.3 s (--job-time raises that)",
+            "the job took more than 0.3 s (--job-time raises this limit)",
         )
         assert s.sim.scene is scene
         assert not bob.map_changes, "who has not asked is not told"
@@ -188,7 +191,7 @@ def test_a_broken_map_is_told_as_before(
 def test_a_map_whose_walls_would_slow_every_step_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many walls that cross: each ray and each move would have to look at all of them."""
+    """Each ray and each move would have to test all of its many crossing walls."""
     (tmp_path / "good.map").write_text(SMALL)
     monkeypatch.setattr(maploading, "MAX_CROWDING", 0.5)
     c = Client(folders=(tmp_path,))
@@ -233,7 +236,7 @@ def test_pictures_of_a_world_that_is_large_are_as_large_as_others(
     not Path("/proc/self").is_dir(), reason="looks for processes in /proc"
 )
 def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
-    """SIGTERM while a reader hangs, from its very start."""
+    """SIGTERM while a reader hangs, at any moment after its start."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, time\nif 'botyard.formats.reading:main' in sys.orig_argv: time.sleep(600)\n"
     )

@@ -1,5 +1,6 @@
-"""Stepping of the world by clients: exact counts, one client beside another, watchdogs,
-and by the Pioneer protocol.
+"""Stepping of the world by clients:
+
+exact counts, two clients at once, watchdogs, and the Pioneer protocol.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def test_a_pioneer_client_steps_the_world() -> None:
         robot.enable()
         robot.vel(500)
         steps(0)
-        # the robot accelerates at first: later distances are compared
+        # The robot accelerates at first; only the later distances are compared.
         for _ in range(8):
             robot.update(timeout=PATIENCE)
         seen = [robot.x_mm]
@@ -179,7 +180,7 @@ def test_a_pioneer_client_steps_the_world() -> None:
                 assert time.monotonic() < end, "no steps were made"
                 robot.update(timeout=0.2)
 
-            # reports are repeated while time stands still
+            # Reports repeat while the world is paused.
             for _ in range(8):
                 robot.update(timeout=PATIENCE)
             seen.append(robot.x_mm)
@@ -195,8 +196,9 @@ def test_a_pioneer_client_steps_the_world() -> None:
 
 
 def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
-    """By it a client knows that its step is done: then the others are there already,
-    all of the same step.
+    """It shows a client that its step is done:
+
+    the states of all objects of the same step have already come.
     """
     from botyard.interfaces.ambf import Ambf
     from botyard.model.scene import Scene

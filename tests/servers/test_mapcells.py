@@ -1,5 +1,6 @@
-"""The static map as cells: a message holds so many at the most, and what takes long is
-made beside the steps.
+"""The static map as cells:
+
+messages have a limit of cells, and slow work is done next to the steps.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WALLS = np.array([[0.0, 0.0, 10.0, 0.0], [10.0, 0.0, 10.0, 4.02]])
 
 
 class Host:
-    """Does nothing until it is told to."""
+    """Waits for the test before it works."""
 
     def __init__(self) -> None:
         self.jobs: list[

@@ -1,5 +1,5 @@
-"""The first body with mass of a running simulator waits for its kernels; everything
-else goes on.
+"""The first body with mass of a running simulator waits for its kernels; all other work
+goes on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.native.cache import Cache
 from botyard.servers.jobs import maploading, masskernels
 from botyard.sim.simulation import Simulation
+from botyard.worlds import warmup
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -37,7 +38,7 @@ HEAVY = replace(find_robot("box"), dynamics=DynamicsSpec(mass=2.0))
 
 
 class Compiler:
-    """Says that kernels are not there, and has them when it is told."""
+    """Reports missing kernels, and has them when the test says so."""
 
     def __init__(self) -> None:
         self.asked, self.done = threading.Event(), threading.Event()
@@ -58,7 +59,7 @@ class Compiler:
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     made = Compiler()
     monkeypatch.setattr(adding, "library_model", lambda name: HEAVY)
-    monkeypatch.setattr(adding, "has_mass_kernels", made.has)
+    monkeypatch.setattr(warmup, "has_mass_kernels", made.has)
     monkeypatch.setattr(masskernels, "get_mass_kernels", made.get)
     monkeypatch.setattr(maploading, "get_mass_kernels", made.get)
     yield made
@@ -66,7 +67,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
 
 
 def running(act: Callable[[Parts], Awaitable[None]], folder: Path = Path()) -> None:
-    """Do something with a simulator that runs."""
+    """Call a function with a running simulator."""
 
     async def run() -> None:
         parts = compose(
@@ -88,7 +89,9 @@ def running(act: Callable[[Parts], Awaitable[None]], folder: Path = Path()) -> N
 
 
 async def goes_on(parts: Parts, compiler: Compiler) -> None:
-    """Steps are made while kernels are compiled, and what waits for them is not there."""
+    """Check that steps are made during compilation, and that waiting bodies are not yet
+    present.
+    """
     while not compiler.asked.is_set():
         await asyncio.sleep(0)
     tick = parts.hub.sim.tick
@@ -171,11 +174,11 @@ def test_another_process_compiles_where_the_cache_has_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(masskernels, "has_mass_kernels", lambda: False)
+    monkeypatch.setattr(warmup, "has_mass_kernels", lambda: False)
     monkeypatch.setattr(
         masskernels, "_compile_elsewhere", lambda: done.append("elsewhere")
     )
-    monkeypatch.setattr(masskernels, "warm_up_masses", lambda: done.append("here"))
+    monkeypatch.setattr(warmup, "warm_up_masses", lambda: done.append("here"))
     monkeypatch.setattr(masskernels, "cache_of", lambda _: Cache(tmp_path, True))
     masskernels.get_mass_kernels()
     assert done == ["elsewhere", "here"], "what the other has compiled is loaded here"
@@ -195,14 +198,15 @@ def test_the_other_process_ends_with_this_one(tmp_path: Path) -> None:
             if not began:
                 began.append(self)
                 assert self.stdin is not None
-                # as the end of this process does
+                # The end of this process closes the pipe in the same way.
                 self.stdin.close()
 
             return super().wait(PATIENCE)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "Popen", Helper)
-        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # else it would soon be done
+        # With a filled cache the compilation would soon be done.
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
         masskernels._compile_elsewhere()
 
     assert began[0].returncode in (-9, 1), "it did not come to its end by itself"

@@ -1,4 +1,4 @@
-"""Figures for people who look after a simulator."""
+"""Metrics for operators of a simulator."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Movies of a part of the run that clients of a served simulator ask for: what is in
-them, what they may cost, how they end.
-"""
+"""Movies of a part of the run on request of clients: content, limits, end."""
 
 from __future__ import annotations
 
@@ -36,13 +34,13 @@ def world() -> botyard.Simulation:
 
 
 class Running:
-    """A simulator that has driven for six seconds."""
+    """A simulator that has run for six seconds."""
 
     def __init__(self, running: Any) -> None:
         self.running, self.sim = running, running.sim
 
     def ask(self, **wish: Any) -> Future[Path]:
-        """Ask for a movie."""
+        """Request a movie."""
         operation = WriteMovie(**{"begin": 0.0, "end": 6.0, "width": 300} | wish)
         future: Future[Path] = self.running.call(
             lambda: self.running.control.do(CALLER, operation)
@@ -73,9 +71,7 @@ def frames(path: Path) -> list[np.ndarray[Any, Any]]:
 
 
 def test_a_movie_shows_what_was(run: Running) -> None:
-    """Each frame is the picture of its moment; the picture of a moment is that to the
-    last pixel.
-    """
+    """Each frame equals the picture of its moment, to the last pixel."""
     path = run.ask(
         format="webp", begin=1.0, end=5.0, scans=("ann",), movie="drive"
     ).result(PATIENCE)
@@ -83,7 +79,8 @@ def test_a_movie_shows_what_was(run: Running) -> None:
     found = frames(path)
     options = PictureOptions(size=300, scans=("ann",))
     beside = None
-    assert len(found) == 21  # a moment each 0.2 s
+    # Four seconds have one frame every 0.2 s, with both ends.
+    assert len(found) == 21
     for k in (0, 10, 20):
         beside = run.sim.history.look(1.0 + 0.2 * k, beside)
         wanted = np.asarray(
@@ -105,7 +102,7 @@ def test_a_movie_shows_what_was(run: Running) -> None:
 
 
 def test_a_movie_of_a_recording(run: Running, tmp_path: Path) -> None:
-    """It is played beside the one that is shown: the world stays where it is."""
+    """It is played separately from the shown one: the world does not change."""
     sim = world()
     with sim.record(tmp_path / "run.mcap"):
         sim.robots["ann"].command(v=0.3)
@@ -124,11 +121,11 @@ def test_a_movie_of_a_recording(run: Running, tmp_path: Path) -> None:
 
 
 def test_it_is_given_up(run: Running) -> None:
-    """No file is left, and the next can be made; one at a time."""
+    """No file is left, and the next movie can be made; one at a time."""
     with pytest.raises(WorldError, match="no movie is being made"):
         run.running.call(lambda: run.running.control.do(CALLER, CancelMovie()))
     asked = run.ask(fps=45.0, speed=0.1, width=1920)
-    with pytest.raises(WorldError, match="is being made already"):
+    with pytest.raises(WorldError, match="is already being made"):
         run.ask()
     wait(lambda: run.present().part > movies._LOOKED_UP, PATIENCE)
     run.running.call(lambda: run.running.control.do(CALLER, CancelMovie()))
@@ -141,7 +138,7 @@ def test_it_is_given_up(run: Running) -> None:
 def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     for wish, why in (
         ({"speed": 0.01, "fps": 50.0}, "at most 3000 frames"),
-        ({"begin": 7.0, "end": 8.0}, "the history holds 0.0 s to 6.0 s only"),
+        ({"begin": 7.0, "end": 8.0}, "the history holds only 0.0 s to 6.0 s"),
     ):
         with pytest.raises(WorldError, match=why):
             run.ask(**wish)
@@ -178,7 +175,7 @@ def test_without_history_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_gif_is_complete(run: Running) -> None:
-    """Bytes come in parts."""
+    """Its bytes come in parts."""
     data = (
         run.ask(format="gif", width=900, fps=5.0, speed=1.0)
         .result(PATIENCE)

@@ -1,5 +1,5 @@
-"""Many robots that come at once into a running world come in portions, between which it
-goes on.
+"""Many robots added at once to a running world are added in portions, between which it
+runs on.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_there_is_room_for_so_many_only(
     sim = Simulation()
     made = compose(sim).robot_servers
     monkeypatch.setattr(adding, "MAX_ROBOTS", 4)
-    # maps without names of robots bring others each time
+    # Maps that do not name their robots add new robots at each load.
     for _ in range(3):
         world = World(
             scene=Scene(source="a.yaml"),
@@ -174,9 +174,9 @@ POLYGON = "obstacles: [{name: a, polygon: [[0, 0], [1, 0], [1, 1], [0.5, 2], [0,
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (ROBOTS, "1001 robots, at most 1000"),
-        (BOXES, "12 movable objects, at most 10"),
-        (POLYGON, "5 corners of robots and movable objects, at most 4"),
+        (ROBOTS, "1001 robots, expected at most 1000"),
+        (BOXES, "12 movable objects, expected at most 10"),
+        (POLYGON, "5 corners of robots and movable objects, expected at most 4"),
     ],
 )
 def test_worlds_that_would_hold_up_a_step_are_refused(
@@ -193,15 +193,12 @@ def test_worlds_that_would_hold_up_a_step_are_refused(
     scene = c.sim.scene
     c.ctrl(1, named("a.yaml"))
     assert c.sim.scene is scene
-    assert (
-        f"{found} can be added to a running world: start the simulator with it"
-        in caplog.text
-    )
+    assert f"found {found} in a map that is loaded into a running world" in caplog.text
 
 
 def test_the_user_may_say_how_many_robots_come() -> None:
     world = World(scene=Scene(), robots=(PlacedRobot(spec=thing()),) * 1200)
-    with pytest.raises(WorldError, match="1200 robots, at most 1000"):
+    with pytest.raises(WorldError, match="found 1200 robots, expected at most 1000"):
         maploading._check_size(world, Budget())
     maploading._check_size(world, Budget(robots=1200))
     box = BoxObject(name="b", pose=Pose(), length=1.0, width=1.0)

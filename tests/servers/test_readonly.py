@@ -1,5 +1,6 @@
-"""``--read-only``: clients drive their robots and read everything; of the world nothing
-changes, whoever asks.
+"""``--read-only``:
+
+clients drive their robots and read everything; no client can change the world.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Recordings of a served simulator: by its options, by operations, by ROS; how they end
-with it.
+"""Recordings of a served simulator:
+
+by options, operations and ROS, and their end with it.
 """
 
 from __future__ import annotations
@@ -108,9 +109,9 @@ def test_options_of_recordings(tmp_path: Path) -> None:
 
 
 def test_a_recording_after_a_crash_leaves_the_one_before_it(tmp_path: Path) -> None:
-    """What led to the crash is what somebody wants to see."""
+    """Users want to see the events before the crash."""
     path = tmp_path / "run.mcap"
-    # one that was begun counts as botyard's own, and would be replaced
+    # An empty file counts as a started recording of botyard, which would be replaced.
     path.touch()
     line = [
         *BOTYARD,
@@ -143,7 +144,7 @@ def test_operations_begin_save_and_end_recordings(
             running.do(StopRecording())
         path = running.do(StartRecording(recording="../over/there"))
         assert path == tmp_path / "there.mcap", "a name chooses no folder"
-        with pytest.raises(WorldError, match="being recorded already"):
+        with pytest.raises(WorldError, match="already being recorded"):
             running.do(StartRecording())
         with pytest.raises(WorldError, match="written continuously"):
             running.do(SaveRecording())
@@ -161,12 +162,14 @@ def test_operations_begin_save_and_end_recordings(
 
 @contextmanager
 def served_to_ros() -> Iterator[tuple[Any, Callable[..., dict[str, Any]]]]:
-    """A served world, and a function that calls one of its services by rosbridge."""
+    """Return a served world, and a function that calls one of its services by
+    rosbridge.
+    """
     with (
         serve(rosbridge=0) as running,
         connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line,
     ):
-        # it makes no steps of its own then
+        # A paused world makes no steps itself.
         running.pause()
 
         def call(name: str, /, **values: Any) -> dict[str, Any]:
@@ -241,7 +244,7 @@ def test_ros_chooses_rates_by_topics(tmp_path: Path) -> None:
         for wrong, text in (
             (
                 {"rate_topics": ["/tf"], "rates": []},
-                "one for each of 1 rate_topics, found 0",
+                "one rate for each of 1 rate_topics, found 0",
             ),
             (
                 {"rate_topics": ["/tf", "/tf"], "rates": [1.0, 2.0]},
@@ -281,7 +284,8 @@ def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(
         before = {path: path.read_bytes() for path in tmp_path.glob("*.mcap")}
         assert before.keys() == {asked, tmp_path / "kept_2.mcap"}
         ann = running.sim.robots["ann"]
-        running.call(lambda: ann.command(v=1.0))  # against bob
+        # Let ann drive against bob.
+        running.call(lambda: ann.command(v=1.0))
         for _ in range(100):
             running.step(10)
             if running.call(lambda: ann.stalled):

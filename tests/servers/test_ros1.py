@@ -1,6 +1,4 @@
-"""ROS 1 over loopback, with peers that do what none should: whatever they send, they
-cost their own connection only.
-"""
+"""ROS 1 over loopback, with misbehaving peers: each affects only its own connection."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ EMPTY_MD5 = TYPES.service("std_srvs/Empty").md5
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    """Wait for something to come to hold."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(PATIENCE):
         while not holds():
             await asyncio.sleep(0.002)
@@ -57,7 +55,7 @@ async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
 
 
 def run(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """A test in a loop."""
+    """Run a test in a loop."""
 
     def sync() -> None:
         async def main() -> None:
@@ -79,7 +77,7 @@ def run(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def limits(module: Any, **values: float) -> Iterator[None]:
-    """Other limits meanwhile."""
+    """Change limits for the block."""
     before = {name: getattr(module, name) for name in values}
     try:
         for name, value in values.items():
@@ -91,7 +89,7 @@ def limits(module: Any, **values: float) -> Iterator[None]:
 
 
 class Served:
-    """An XML-RPC server that adds, and remembers who called."""
+    """An XML-RPC server that adds, and records its callers."""
 
     def __init__(
         self, answer: Callable[..., Any] = lambda method, args, peer: [1, "", len(args)]
@@ -115,7 +113,7 @@ class Served:
 
 
 async def said_to(port: int, data: bytes, until_end: bool = True) -> bytes:
-    """What a server says to some bytes, up to the end of the connection."""
+    """Return a server's answer to bytes, up to the end of the connection."""
     reader, writer = await connected(port)
     try:
         writer.write(data)
@@ -134,7 +132,7 @@ def request(method: str, *args: Any, close: bool = False) -> bytes:
     )
 
 
-# -- calls to us
+# -- incoming calls
 
 
 @run
@@ -186,8 +184,8 @@ def test_what_is_no_call_is_refused_and_the_connection_ends(
 
 @run
 async def test_a_long_call_is_read_in_slices_and_others_are_served_in_between() -> None:
-    """The loop is never held for longer than a slice, however long a call is; the limit
-    of values ends it.
+    """The loop is never blocked for longer than a slice, for a call of any length; the
+    limit of values ends it.
     """
     held: list[float] = []
 
@@ -225,12 +223,12 @@ async def test_a_long_call_is_read_in_slices_and_others_are_served_in_between() 
 
 @run
 async def test_long_answers_wait_for_each_other_and_for_their_readers() -> None:
-    """Two at a time: hundreds of callers that never read cost no more memory than two
-    long answers.
+    """Two at a time:
+
+    hundreds of callers that never read cost the memory of two long answers.
     """
-    value = [
-        "x" * 1000
-    ] * 12_000  # more than the system takes for a peer that does not read
+    # The answer is longer than the system buffers for a peer that does not read.
+    value = ["x" * 1000] * 12_000
     async with Served(lambda *_: value) as served:
         greedy = [await connected(served.server.port) for _ in range(10)]
         for reader, writer in greedy:
@@ -429,8 +427,9 @@ async def test_who_holds_calls_back_goes_and_not_who_comes_with_a_short_one() ->
 
 @run
 async def test_what_all_calls_take_is_bounded() -> None:
-    """By a clock of its own: each turn costs 10 ms, and there is a tenth of the time
-    for them.
+    """By a simulated clock:
+
+    each turn costs 10 ms, and calls have a tenth of the time.
     """
     now = 0.0
 
@@ -474,7 +473,7 @@ async def test_each_address_has_its_part_of_the_time() -> None:
             return len(order) < 60
 
     turns = TimeShare(1.0, lambda: 0.0)
-    # none is let before all have come
+    # Mark the share as working, so that no worker gets a turn before all have asked.
     turns._is_working = True
     workers = [Busy("many") for _ in range(50)] + [Busy("one")]
     for worker in workers:
@@ -484,11 +483,11 @@ async def test_each_address_has_its_part_of_the_time() -> None:
     assert order[:40].count("one") == 20
 
 
-# -- calls of ours
+# -- outgoing calls
 
 
 class Peerless:
-    """A node that answers as somebody wants."""
+    """A node that gives a configured answer."""
 
     def __init__(self, answers: Callable[[bytes], bytes], keeps: bool = True) -> None:
         self._answers, self._keeps = answers, keeps
@@ -529,7 +528,7 @@ def plain(value: Any, head: bytes = b"HTTP/1.1 200 OK\r\n") -> bytes:
 
 @run
 async def test_a_node_that_keeps_the_connection_answers() -> None:
-    """As roscpp does: HTTP/1.1, Content-Length, and the connection stays open."""
+    """As roscpp: HTTP/1.1, Content-Length, and the connection stays open."""
     body = http.encode_response([1, "", 3])
     chunks = (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
@@ -581,7 +580,7 @@ async def test_a_name_that_is_none_is_an_error_like_others() -> None:
 
 
 class World:
-    """A master of our own, and a node with a topic, an input and a service."""
+    """A master of ours, and a node with a topic, an input and a service."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -643,7 +642,7 @@ class World:
 
 
 async def publisher(values: list[bool]) -> tuple[asyncio.Server, int]:
-    """The TCPROS side of a node that publishes."""
+    """Act as the TCPROS side of a publishing node."""
     _, md5 = TYPES.definition("std_msgs/Bool")
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -681,8 +680,9 @@ async def test_a_publisher_that_keeps_connections_is_heard() -> None:
 
 @run
 async def test_publisher_update_is_only_news() -> None:
-    """Whoever says it: what it says is not believed, the master is asked, and nobody
-    else is called.
+    """Its content is not trusted:
+
+    the node asks the master, and connects to no other address.
     """
     refuses = plain([0, "", 0])
     async with (
@@ -751,7 +751,8 @@ def test_a_publisher_that_says_nonsense(protocol: Any) -> None:
             Peerless(lambda _: plain([1, "", protocol]), keeps=False) as node,
         ):
             world.publish("/pub", node.uri)
-            await until(lambda: len(node.calls) >= 2)  # it is tried again
+            # The node retries after the refusal.
+            await until(lambda: len(node.calls) >= 2)
 
     test()
 
@@ -812,7 +813,7 @@ async def test_nobody_takes_the_names_of_the_simulators_own_nodes() -> None:
 async def test_a_node_that_goes_on_although_its_name_was_taken_registers_again() -> (
     None
 ):
-    """As under --read-only: the master has forgotten it, and tells it to shut down."""
+    """As under --read-only: the master has forgotten it and asks it to shut down."""
     async with World(read_only=True) as world:
         stranger = ("/sim", "/zzz", "std_msgs/String", "http://127.0.0.1:1/")
         assert world.master._call("registerPublisher", stranger, Peer("", True))[0] == 1
@@ -844,7 +845,8 @@ def test_who_may_end_the_interface(
         async with World(**options) as world:
             answer = world.node._call("shutdown", ("/who", "go"), peer)
             assert (answer[0] == 1, world.killed) == (obeyed, int(obeyed))
-            world.ros._hosts["203.0.113.5"] = None  # the master answered from there
+            # The address belongs to the master, so its shutdown is obeyed.
+            world.ros._hosts["203.0.113.5"] = None
             world.node._call("shutdown", ("/who", "go"), Peer("203.0.113.5", False))
             assert world.killed == int(obeyed) + (not options.get("read_only"))
 
@@ -897,7 +899,7 @@ async def test_subscribers_and_services_are_served() -> None:
         size = struct.unpack("<I", await reader.readexactly(4))[0]
         assert wire.decode_header(await reader.readexactly(size))["topic"] == "/state"
         assert await reader.readexactly(5) == wire.frame(b"\1")
-        # what a subscriber says is not looked at
+        # Input from a subscriber must be ignored.
         writer.write(b"\xff" * 100_000)
         world.topic.send(world.once)
         assert await reader.readexactly(5) == wire.frame(b"\1")
@@ -1016,8 +1018,9 @@ async def test_subscribers_have_a_bound_and_those_that_are_there_stay() -> None:
 
 @run
 async def test_a_client_that_does_not_read_is_not_served_further() -> None:
-    """A persistent client that sends requests and never reads: its answers do not pile
-    up.
+    """A persistent client that sends requests and never reads:
+
+    its answers do not accumulate.
     """
     async with World() as world:
         reader, writer = await connected(world.node._server.port)
@@ -1052,7 +1055,7 @@ async def test_a_client_that_does_not_read_is_not_served_further() -> None:
 
 @run
 async def test_a_slow_subscriber_costs_a_piece_and_not_a_message() -> None:
-    """A latched map is one object, however many have asked for it and do not read."""
+    """A latched map is one object for any number of slow subscribers."""
     async with World() as world:
         world.once = SimpleNamespace(ros1=b"m" * (4 << 20))
         readers = []

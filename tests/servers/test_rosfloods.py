@@ -1,5 +1,6 @@
-"""ROS 1: requests that are not complete, answers that nobody reads, and calls that are
-owed to nodes have a limit in bytes.
+"""ROS 1:
+
+incomplete requests, unread answers, and calls due to nodes are limited in bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
 
 
 class Large:
-    """A service whose answers are long."""
+    """A service with long answers."""
 
     name, type_name, md5 = "/map", "a/B", "0" * 32
     definition, latched, queue = "", False, 1
@@ -49,7 +50,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def idle(server: TcprosServer) -> None:
-    """Until nobody waits for a turn."""
+    """Wait until no call waits for a turn."""
     for _ in range(20):
         await until(lambda: server.turns.is_idle)
         await asyncio.sleep(0.005)
@@ -105,9 +106,8 @@ def test_answers_that_clients_of_one_address_do_not_read_have_a_limit() -> None:
         assert unread <= tcpros.MAX_UNREAD + (2 << 20) < 40 << 20
         honest = await client(server.port, HONEST, REQUEST)
         await read(honest, 2 << 20)
-        for (
-            peer
-        ) in crowd:  # each has its answer when the others have theirs, or have gone
+        # Each peer gets its answer once the others have theirs, or have left.
+        for peer in crowd:
             peer.close() if peer is crowd[0] else await read(peer, 2 << 20)
 
         for peer in (*crowd, honest):
@@ -181,7 +181,7 @@ def test_requests_that_are_not_complete_have_a_limit(
 def test_what_waits_is_read_in_pieces(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By itself asyncio hands over 256 KiB at once."""
+    """By default asyncio delivers 256 KiB at once."""
     sizes: list[int] = []
     received = kind.data_received
 
@@ -219,8 +219,8 @@ def test_what_waits_is_read_in_pieces(
 def test_calls_that_are_owed_to_nodes_have_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A node that registers again and again from other addresses is told each time that
-    it is not it any more.
+    """A node that registers repeatedly from new addresses is notified each time that
+    its registration was replaced.
     """
     monkeypatch.setattr(ros1master, "MAX_OWED_BYTES", 4 << 20)
 
@@ -260,7 +260,7 @@ def test_calls_that_are_owed_to_nodes_have_a_limit(
 
 
 def test_a_call_of_many_is_made_in_turns() -> None:
-    """Each takes its time; what is owed because of it is kept once."""
+    """Each call takes its time; the calls due because of it are kept once."""
     master = Master("http://h:1/")
     for n in range(1000):
         master.call("registerSubscriber", (f"/s{n}", "/t", "a/B", f"http://h:{n + 1}/"))

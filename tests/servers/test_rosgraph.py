@@ -1,4 +1,4 @@
-"""What ROS is offered, by a transport that only writes down what it is told."""
+"""The graph offered to ROS, by a transport that only records."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from botyard.model.rosmessages import OWN
 from botyard.protocols.dds.naming import type_name as dds_name
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.naming import PROFILES
-from botyard.protocols.ros_messages.reconfigure import PARAMETERS
-from botyard.protocols.ros_messages.types import service_name, types
+from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
+from botyard.protocols.ros_messages.typenames import service_name
+from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.servers.hub import Hub
 from botyard.servers.ros.ros2 import Ros2
 from botyard.servers.ros.rtps import RtpsNode
@@ -34,7 +35,7 @@ from tests.servers.nearby import Nearby
 
 @dataclass(eq=False)
 class Paper:
-    """A publication, an input or a service."""
+    """A recorded publication, input or service."""
 
     topic: Topic | Input | None = None
     is_wanted: bool = False
@@ -55,7 +56,7 @@ class Paper:
 
 
 class Recorder:
-    """A transport."""
+    """A transport that records."""
 
     def __init__(self, wire: str = "cdr") -> None:
         self.wire = wire
@@ -103,7 +104,7 @@ def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
 
 
 def resting(sim: Simulation) -> bool:
-    """Whether no laser is read by anybody."""
+    """Return whether no laser has a reader."""
     return not any(
         sim.core.devices.is_read(laser._key)
         for robot in sim.robots.values()
@@ -117,8 +118,8 @@ def step(sim: Simulation, graph: RosGraph) -> None:
 
 
 def test_nothing_is_made_for_nobody() -> None:
-    """Sensors behind topics that nobody reads rest; with a reader they work; when it
-    goes they rest again.
+    """Sensors behind topics without readers rest; with a reader they work; after it has
+    left they rest again.
     """
 
     async def run() -> None:
@@ -150,8 +151,8 @@ def test_nothing_is_made_for_nobody() -> None:
 def published(
     scan_rate: float | None, update_rate: float, steps: int
 ) -> tuple[dict[str, dict[int, Any]], list[int]]:
-    """Scans and points of eight robots in steps of 20 ms, by their times, µs, and how
-    many sensors were measured in each step.
+    """Return scans and points of eight robots in steps of 20 ms, by their times, µs,
+    and the number of sensors measured in each step.
     """
     sim = Simulation.load("office", seed=1, step=0.02)
     model = load_robot("p3dx")
@@ -208,8 +209,9 @@ def published(
 def test_scans_have_a_rate_of_their_own(
     scan_rate: float | None, update_rate: float, period: float
 ) -> None:
-    """That of the option, else of the model: on average it is exact, sensors rest in
-    between, and scans are those of every step.
+    """The rate of the option, otherwise of the model, is exact on average.
+
+    Sensors rest in between, and scans equal the scans of a run that measures each step.
     """
 
     async def run() -> None:
@@ -225,7 +227,7 @@ def test_scans_have_a_rate_of_their_own(
 
         for name, sent in found.items():
             assert abs(len(sent) - steps * 0.02 / period) < 2.0
-            # the first message comes at once
+            # The first message comes at once, so its interval is not compared.
             times = [*sent]
             assert all(
                 abs(b - a - period * 1e6) < 20_000 for a, b in pairwise(times[1:])
@@ -249,8 +251,9 @@ def test_scans_have_a_rate_of_their_own(
 def test_a_measurement_is_published_once_with_its_stamp(
     scan_rate: float | None, latency: float, by_model: bool
 ) -> None:
-    """When it can be had; of 12.5 Hz in steps of 20 ms. Topics that are due more seldom
-    have the last one.
+    """It is published when available, at 12.5 Hz in steps of 20 ms.
+
+    Less frequent topics have the latest one.
     """
 
     async def run() -> None:
@@ -307,8 +310,8 @@ def test_a_measurement_is_published_once_with_its_stamp(
 
 
 def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
-    """The first message comes at once, also for a subscriber that comes later; a change
-    within one period.
+    """The first message comes at once, also for a late subscriber; a change within one
+    period.
     """
 
     async def run() -> None:
@@ -338,8 +341,8 @@ def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
 
 
 def test_everything_is_offered_once_and_taken_back() -> None:
-    """Robots there before a transport, and those that come later; a transport that
-    goes; types of the other ROS are left out.
+    """Robots before a transport and after it, a transport that leaves, types of the
+    other ROS left out.
     """
 
     async def run() -> None:
@@ -374,7 +377,7 @@ def test_everything_is_offered_once_and_taken_back() -> None:
 
 
 def test_latched_topics_are_said_again_only_when_they_change() -> None:
-    """The motors' state, to a transport that keeps the last message itself."""
+    """The motors' state, to a transport that stores the last message itself."""
 
     async def run() -> None:
         sim, _, graph = made(1)
@@ -396,7 +399,7 @@ def test_latched_topics_are_said_again_only_when_they_change() -> None:
 
 
 def test_a_transport_that_comes_later_gets_what_is_latched() -> None:
-    """Also when the first one has had it, and nothing changes."""
+    """Also when the first transport has had it and nothing changes."""
 
     async def run() -> None:
         sim, _, graph = made(1)
@@ -417,8 +420,39 @@ def test_a_transport_that_comes_later_gets_what_is_latched() -> None:
     asyncio.run(run())
 
 
+def test_latched_topics_are_sent_while_nothing_steps() -> None:
+    """Description and frames of a robot that is added while time is paused."""
+
+    async def run() -> None:
+        sim, hub, graph = made(1)
+        paper = Recorder()
+        graph.add(paper)
+        frames = paper["/tf_static"]
+        frames.is_wanted = True
+        paper.changed()
+        hub.pause()
+        before = len(frames.sent)
+        sim.add_robot("p3dx", "late", pose=(12.0, 14.0, 0.0))
+        hub.settle()
+        described = paper["/late/robot_description"]
+        described.is_wanted = True
+        paper.changed()
+        sim.add_robot("p3dx", "later", pose=(14.0, 14.0, 0.0))
+        hub.settle()
+        assert len(described.sent) == 1 and "<robot" in described.sent[0].message.data
+        assert len(frames.sent) > before
+        seen = {f.child_frame_id for f in frames.sent[-1].message.transforms}
+        assert {"late/base_laser", "later/base_laser"} <= seen
+        assert sim.tick == 0
+
+    asyncio.run(run())
+
+
 def test_dds_is_switched_off_and_on_again() -> None:
-    """In one process: the second participant offers and hears what the first did."""
+    """In one process:
+
+    the second participant offers and receives the same as the first.
+    """
 
     async def run() -> None:
         sim, _, graph = made(1)
@@ -475,7 +509,7 @@ def test_dds_is_switched_off_and_on_again() -> None:
 
 
 def twist() -> bytes:
-    """CDR of a turn to the left."""
+    """Return the CDR of a turn to the left."""
     kind, vector = types()["geometry_msgs/Twist"], types()["geometry_msgs/Vector3"]
     return types().encode_cdr(
         kind(vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.5)), "geometry_msgs/Twist"
@@ -483,7 +517,7 @@ def twist() -> bytes:
 
 
 def turning(sim: Simulation) -> float:
-    """How fast the first robot turns, rad/s."""
+    """Return the yaw rate of the first robot, rad/s."""
     return sim.robots["r0"].port("other").state().twist.w
 
 
@@ -491,7 +525,7 @@ def turning(sim: Simulation) -> float:
 def test_names_that_come_to_one_in_ros_are_told_apart(
     profile: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Fewer characters are allowed there; and the simulator has names, too."""
+    """ROS allows fewer characters, and the simulator has names of its own."""
 
     async def run() -> None:
         sim, hub, first = made(0)
@@ -530,16 +564,16 @@ def test_names_that_come_to_one_in_ros_are_told_apart(
         assert len(frames) == len(set(frames)) >= len(robots)
         each = len(PARAMETERS) if profile in (*OWN, "rosaria") else 0
         assert len(graph._world_offers.values()) == 1 + len(robots) * each
-        # names of the world do not matter
+        # Numbered names do not depend on the names of the world, so no name is changed.
         if PROFILES[profile].numbered:
             assert not caplog.text
         else:
             assert (
-                'ROS: "a_b" would have the names of "a b": it is a_b_2 there'
+                'ROS: "a_b" would have the same ROS names as "a b", so it is called a_b_2 in ROS'
                 in caplog.text
             )
             assert (
-                'ROS: "botyard" would have the names of the simulator: it is botyard_2 there'
+                'ROS: "botyard" would have the same ROS names as the simulator, so it is called botyard_2 in ROS'
                 in caplog.text
             )
 
@@ -554,8 +588,9 @@ def test_names_that_come_to_one_in_ros_are_told_apart(
 
 
 def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
-    """SimulateSteps while time stands still: feedback and states are published between
-    the steps, not when time goes on.
+    """SimulateSteps in a paused world:
+
+    feedback and states are published between the steps.
     """
 
     async def run() -> None:
@@ -662,6 +697,22 @@ def test_parameters_come_and_go_with_their_robots() -> None:
     asyncio.run(run())
 
 
+def test_a_limit_is_read_as_it_was_set() -> None:
+    """Also before the next step; and later the limit in force is read."""
+    sim = Simulation.load("office", seed=1)
+    sim.add_robot("p3dx", "r0")
+    limits = Reconfigure(sim.robots["r0"].port("ros"), "/r0/", types())
+    accel = next(p for p in PARAMETERS if p.name == "trans_accel")
+    for value in (0.25, 0.5):
+        limits.change(accel, value)
+        assert limits.values()["trans_accel"] == value
+    sim.step()
+    assert limits.values()["trans_accel"] == 0.5
+    sim.robots["r0"].port("pioneer").set_ramp(0, accel=0.125)
+    sim.step()
+    assert limits.values()["trans_accel"] == 0.125
+
+
 def nav2(
     robots: int,
     *,
@@ -730,8 +781,9 @@ def test_nav2_has_plain_names_for_one_robot_and_namespaces_for_several() -> None
 def test_the_map_and_the_localization_are_left_to_others(
     is_localized: bool, has_map: bool | None, expected: bool
 ) -> None:
-    """AMCL, slam_toolbox and map_server would be contradicted: map → odom,
-    ``initialpose`` and the map are offered only if asked for.
+    """AMCL, slam_toolbox and map_server would conflict:
+
+    map → odom, ``initialpose`` and the map are offered only on request.
     """
 
     async def run() -> None:
@@ -799,8 +851,8 @@ def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(
 def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """On /clock, and /diagnostics counts it; topics come as often as before, and
-    commands are taken.
+    """/clock jumps back and /diagnostics counts it; topics keep their rates, and
+    commands act.
     """
 
     async def run() -> None:

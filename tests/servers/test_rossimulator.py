@@ -1,5 +1,6 @@
-"""simulation_interfaces, without a network: requests and answers go through their
-bytes.
+"""simulation_interfaces without a network:
+
+requests and answers are encoded and decoded.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PACKAGE = "simulation_interfaces"
 
 
 class RequestHandler:
-    """A simulator and its services, as one line of the package has them."""
+    """A simulator and its services, as one line of the package provides them."""
 
     def __init__(self, distro: str = "jazzy", folder: Path | None = None) -> None:
         self.types = types(distro)
@@ -58,7 +59,7 @@ class RequestHandler:
         self._parts.close()
 
     def ask(self, service: str, /, **fields: Any) -> Any:
-        """An answer, or a future of one."""
+        """Return an answer, or a future of one."""
         kind = f"{PACKAGE}/srv/{service}_Request"
         request = self.types.encode_cdr(self.types.filled(kind, fields), kind)
         return self.services[service].serve(self.types.decode_cdr(request, kind))
@@ -73,7 +74,7 @@ class RequestHandler:
         return self.through_bytes(service, answer)
 
     async def later(self, service: str, /, **fields: Any) -> Any:
-        """An answer that may take longer."""
+        """Return an answer that may take longer."""
         answer = self.ask(service, **fields)
         if isinstance(answer, Future):
             answer = await asyncio.wrap_future(answer)
@@ -103,7 +104,7 @@ def stamped(
 
 
 def pushed(vx: float, vy: float, w: float) -> Any:
-    """geometry_msgs/Twist."""
+    """Return a geometry_msgs/Twist."""
     vector = TYPES.two("geometry_msgs/Vector3")
     return TYPES.two("geometry_msgs/Twist")(vector(vx, vy, 0.0), vector(0.0, 0.0, w))
 
@@ -114,7 +115,7 @@ def points(*corners: tuple[float, ...]) -> list[Any]:
 
 
 def there(run: Callable[[RequestHandler], None]) -> Callable[[], None]:
-    """A test in a loop, as the services run in the simulator's."""
+    """Run a test in a loop, as the services run in the simulator's."""
 
     def test() -> None:
         async def main() -> None:
@@ -527,8 +528,8 @@ def test_time_stands_still_and_is_stepped(desk: RequestHandler) -> None:
 
 @there
 def test_the_simulation_is_stopped(desk: RequestHandler) -> None:
-    """Stopped is paused with everything back at its start; it stays so until it is
-    played, stepped or paused.
+    """Stopped means paused with all bodies at their starts, until it is played, stepped
+    or paused.
     """
     place = TYPES.two("geometry_msgs/PoseStamped")(**stamped(14.0, 14.0))
     desk("SpawnEntity", name="eve", uri="p3dx", initial_pose=place)
@@ -692,8 +693,8 @@ robots: [{name: zed, model: p3dx, pose: [16, 14, 0]}, {name: bob, model: p3at, p
 
 
 def test_robots_come_and_go_with_the_world_that_brought_them(tmp_path: Path) -> None:
-    """Those of the command line stay at their starts, and are told of when they have no
-    place there; spawned ones go.
+    """Robots of the command line stay at their starts, with a notice if they have no
+    place; spawned ones are removed.
     """
     (tmp_path / "zed.yaml").write_text(ZED)
     (tmp_path / "wall.yaml").write_text("botyard: 1\nwalls: [[[10, 14], [11, 14]]]\n")
@@ -724,7 +725,8 @@ def test_robots_come_and_go_with_the_world_that_brought_them(tmp_path: Path) -> 
             desk.ann.command(v=0.3)
             desk.sim.step(20)
             assert not at_start("ann")
-            for _ in range(2):  # once more is anew
+            # Loading the same world a second time starts it anew.
+            for _ in range(2):
                 assert await load("zed.yaml") == ""
                 assert list(desk.sim.robots) == ["ann", "bob", "zed"] and at_start(
                     "ann"
@@ -816,7 +818,7 @@ def test_names_are_names_and_models_no_files(desk: RequestHandler) -> None:
 
 @there
 def test_who_may_end_the_simulation(desk: RequestHandler) -> None:
-    """DDS and Zenoh do not tell who asks, so it is for the user to allow."""
+    """DDS and Zenoh do not identify the caller, so the user must allow it."""
     quit_ = message("SimulationState", state=Time.QUITTING)
     refused = desk("SetSimulationState", state=quit_).result
     assert (
@@ -831,8 +833,8 @@ def test_who_may_end_the_simulation(desk: RequestHandler) -> None:
 
 
 def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer comes when they are done; others are served in between, and may let
-    time go on.
+    """The answer comes when they are done; other clients are served in between, and may
+    let time run.
     """
     monkeypatch.setattr(hub, "BATCH_TIME_S", 0.0)
 
@@ -867,7 +869,9 @@ def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -
 def test_who_stops_the_simulation_ends_the_steps_of_others(
     service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or it would not be stopped, and the next world would begin in the middle of them."""
+    """Otherwise it would not be stopped, and the next world would start in the middle
+    of them.
+    """
     monkeypatch.setattr(hub, "BATCH_TIME_S", 0.0)
     fields = {
         "SetSimulationState": in_state(Time.STOPPED),
@@ -901,8 +905,8 @@ def test_who_stops_the_simulation_ends_the_steps_of_others(
 
 
 def test_requests_for_steps_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, one portion is made in a turn of the loop, so that others
-    are served in between.
+    """For any number of requests, one portion runs in a turn of the loop, so that
+    others are served.
     """
     monkeypatch.setattr(hub, "BATCH_TIME_S", 0.0)
 

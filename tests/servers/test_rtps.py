@@ -1,5 +1,5 @@
-"""The sockets of an RTPS participant; among others they are tried in
-tests/ros/test_rtps.py, in a network of their own.
+"""The sockets of an RTPS participant; tests/ros/test_rtps.py tests them with other
+participants.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from botyard.errors import PeerError
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.rtps import guids
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.servers.ros import rtps
 from botyard.servers.ros.rtps import RtpsNode, interface_addresses
 from tests.servers.nearby import Nearby
@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE
 
 
 def test_addresses() -> None:
-    """At least the loopback, which comes last."""
+    """Addresses include at least the loopback, which comes last."""
     found = interface_addresses()
     assert found[-1] == "127.0.0.1"
     assert all(ipaddress.ip_address(host).version == 4 for host in found)
@@ -30,7 +30,7 @@ def test_addresses() -> None:
 
 
 def test_off_opens_no_socket() -> None:
-    """Topics can be written as ever; nobody hears of them."""
+    """Topics can still be written, but no peer receives them."""
 
     async def run() -> None:
         node = RtpsNode(Environment(0, "OFF"))
@@ -50,10 +50,10 @@ def test_off_opens_no_socket() -> None:
 
 
 class _Taken(socket.socket):
-    """A socket that finds every port but those of the last digit 4 taken."""
+    """A socket on which every port is taken except those with the last digit 4."""
 
     def bind(self, address: tuple[str, int]) -> None:  # type: ignore[override]
-        """Bind, or refuse."""
+        """Bind or refuse."""
         if not 0 <= address[1] <= 65535:
             raise OverflowError("bind(): port must be 0-65535.")
         if address[1] != guids.discovery_port(232) and address[1] % 10 != 4:
@@ -65,9 +65,7 @@ class _Taken(socket.socket):
 def test_the_last_domain_has_fewer_ports(
     monkeypatch: pytest.MonkeyPatch, is_free: bool
 ) -> None:
-    """Its next free port is found, and without one it is said that it cannot be
-    entered.
-    """
+    """The next free port is found; without one the error says that the domain is full."""
 
     def udp() -> socket.socket:
         sock = _Taken(socket.AF_INET, socket.SOCK_DGRAM)
@@ -94,7 +92,7 @@ def test_the_last_domain_has_fewer_ports(
 
 
 def test_a_callback_may_close_the_participant() -> None:
-    """In the middle of the packets that have come."""
+    """The callback runs in the middle of the received packets."""
 
     async def run() -> None:
         one, other = RtpsNode(Nearby(179)), RtpsNode(Nearby(179))

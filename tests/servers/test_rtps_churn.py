@@ -1,7 +1,7 @@
-"""Participants that come and go on sockets that lose packets: what one that stays keeps
-of them, see `tests.servers.rtps_churn`.
+"""Participants that come and go on lossy sockets, and the memory of one that stays; see
+`tests.servers.rtps_churn`.
 
-For 20 s; ``BOTYARD_CHURN_S=600`` for longer, as ``make test-long`` does.
+It runs for 20 s; ``BOTYARD_CHURN_S=600``, as in ``make test-long``, runs longer.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ OF_OTHERS = (
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nothing_stays_of_those_who_have_gone() -> None:
-    """All get all that they want although every twentieth packet is lost; afterwards
-    nothing is kept of them, and memory is what it was.
+    """All get their data although every twentieth packet is lost.
+
+    Afterwards nothing is kept of them, and memory is back at its start.
     """
     tally = Tally()
     asyncio.run(come_and_go(180, LEASE_S, SECONDS, tally))

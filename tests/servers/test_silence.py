@@ -1,5 +1,6 @@
-"""Silence is judged by what was read, after reading: whoever has spoken is not called
-silent by a loop that is late.
+"""Silence is judged after reading:
+
+a late loop does not call a client silent that has sent data.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from botyard.interfaces.http_admission import (
     UNREAD_GRACE_S,
     HttpAdmission,
 )
+from botyard.protocols.pioneer.handshake import Stage
 from botyard.protocols.pioneer.packet import frame
-from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, SILENCE_SECONDS, Stage
+from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, SILENCE_SECONDS
 from botyard.protocols.rtps.limits import MAX_LEASE_S
 from botyard.protocols.webgui.session import HELLO_TIMEOUT, Tokens, Viewer
 from botyard.servers import streampeer
@@ -38,7 +40,7 @@ from tests.protocols.test_webgui import RequestHandler
 
 @contextlib.contextmanager
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two sockets that are connected; the first one does not block."""
+    """Return two connected sockets; the first one does not block."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with ours, theirs:
@@ -64,7 +66,7 @@ def test_what_lies_in_the_kernel_is_seen() -> None:
 
 
 class Port:
-    """A robot's port, as far as strangers see it."""
+    """A robot's port as unidentified peers see it."""
 
     max_strangers = 1
 
@@ -93,7 +95,7 @@ class Port:
 
 
 class Transport(asyncio.Transport):
-    """A transport on a socket that nothing is read from by itself: its loop is late."""
+    """A transport on a socket that is not read by itself: its loop is late."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__({"socket": sock, "peername": ("10.1.2.3", 4)})
@@ -120,8 +122,9 @@ for _name in (
 def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither when they lie unread nor when they wait for their turn; afterwards it is,
-    if they were no packet.
+    """Bytes may be unread or wait for their turn.
+
+    It is refused afterwards if they were no packet.
     """
     monkeypatch.setattr(robotclient, "FIRST_PACKET_TIMEOUT_S", 0.0)
     monkeypatch.setattr(streampeer, "LOOK_AGAIN_S", 0.0)
@@ -157,8 +160,9 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
 def test_who_has_spoken_does_not_make_room_for_the_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Too many strangers: the one whose bytes wait is not the one that goes, though it
-    stands still for longest.
+    """Too many unidentified peers:
+
+    the one with waiting bytes stays, although it is the oldest.
     """
 
     async def scene() -> None:
@@ -175,7 +179,7 @@ def test_who_has_spoken_does_not_make_room_for_the_silent(
 
 @pytest.mark.parametrize("handshake", [(0,), (0, 1, 2), (0, 1, 2, 1)])
 def test_a_session_with_unread_bytes_is_not_over(handshake: tuple[int, ...]) -> None:
-    """In the handshake, before OPEN, and after it; when nothing is unread, it is."""
+    """In the handshake, before OPEN, and after it; without unread bytes it is over."""
     modem, line = world()
     for n in handshake:
         line.send(frame(n))
@@ -194,9 +198,7 @@ def test_a_session_with_unread_bytes_is_not_over(handshake: tuple[int, ...]) -> 
 
 
 def test_the_watchdog_waits_for_what_was_not_read() -> None:
-    """A robot that drives goes on while its client's bytes wait, and stops when there
-    are none.
-    """
+    """A robot drives on while its client's bytes wait, and stops when there are none."""
     modem, line = opened()
     line.connection.session.has_unread = lambda: True
     modem.run(4.0)
@@ -207,8 +209,8 @@ def test_the_watchdog_waits_for_what_was_not_read() -> None:
 
 
 def test_deadlines_of_connections_that_wait_for_us() -> None:
-    """Of all pools of the page, rosbridge's HTTP and ROS 1; not without end, for a
-    flood always waits.
+    """All pools of the page, rosbridge's HTTP and ROS 1 extend deadlines, but not
+    forever, because a flood always waits.
     """
     gate = HttpAdmission(0.0)
     dropped: list[str] = []
@@ -234,7 +236,7 @@ def test_a_page_whose_hello_was_not_looked_at_is_not_closed() -> None:
 
 
 def test_leases_end_after_reading() -> None:
-    """A participant is not forgotten while packets wait, though not for ever."""
+    """A participant is not forgotten while packets wait, though not forever."""
     part = alone()
     Stranger(part, 1, "10.9.9.9")
     part.judge_after(lambda: True)
@@ -250,7 +252,7 @@ def test_leases_end_after_reading() -> None:
 
 
 def test_who_has_read_is_not_stuck() -> None:
-    """The loop is late with writing more: that is not the reader's fault."""
+    """The loop is late with writing more: the reader is not at fault."""
 
     async def scene() -> None:
         with pair() as (ours, theirs):

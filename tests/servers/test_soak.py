@@ -1,5 +1,6 @@
-"""Many sessions on many robots: no memory is kept, nothing slows down (HSK-019,
-HIS-018, TST-011).
+"""Many sessions on many robots:
+
+no memory leaks and no slowdown (HSK-019, HIS-018, TST-011).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from botyard.sim.simulation import Simulation
 
 
 def session(modem: NullModem, name: str, round_: int) -> None:
-    """Connect, ask for everything, send some garbage, leave in one of three ways."""
+    """Connect, request everything, send garbage, leave in one of three ways."""
     line = modem.connect(name)
     for data in (
         command(0),
@@ -41,7 +42,7 @@ def session(modem: NullModem, name: str, round_: int) -> None:
 
 
 def grown(act: object, rounds: int, *, warm: int = 10) -> int:
-    """Bytes that Python objects have grown by in `rounds` rounds after `warm` ones."""
+    """Return the growth of Python objects, bytes, in `rounds` rounds after `warm` ones."""
     for i in range(warm):
         act(i)  # type: ignore[operator]
     gc.collect()

@@ -20,7 +20,7 @@ DOORS: dict[str, Callable[[], socket.socket]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_an_answer_in_two_writes_does_not_wait(door: str) -> None:
-    """With Nagle's algorithm, the second write waits for the peer's delayed
+    """With Nagle's algorithm the second write waits for the peer's delayed
     acknowledgement: 44 ms for each call on a kept connection.
     """
 

@@ -1,5 +1,5 @@
-"""A state of any nonsense costs what it would have brought back, and nothing else;
-states and logs go where they seem to go.
+"""A damaged state loses only its own content; states and logs are written to their
+named places.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ JSON = st.recursive(
 
 
 def brought_back(path: Path) -> bool:
-    """Start as after a crash with whatever a file holds; whether it could be used."""
+    """Start as after a crash with a given file; return whether it could be used."""
     said: list[str] = []
     state = read_state(path, said.append)
     assert (state is None) == bool(said)
@@ -211,7 +211,8 @@ def test_deep_nesting_is_no_state(text: str, depth: int, tmp_path: Path) -> None
 def test_a_huge_file_and_a_folder_are_no_states(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with path.open("wb") as file:
-        file.truncate(300 * 2**20)  # takes no room
+        # A file that is all hole takes no room on the disk.
+        file.truncate(300 * 2**20)
     assert brought_back(path) is False
     assert brought_back(tmp_path) is False
 
@@ -252,7 +253,7 @@ def test_ports_that_cannot_be_had_are_others() -> None:
     assert b == 2 and len({a, b, c, 4}) == 4, (a, b, c)
 
 
-# -- files that are the program's own
+# -- files of the program
 
 
 @posix
@@ -272,9 +273,10 @@ def test_states_are_private_and_no_way_to_other_files(tmp_path: Path) -> None:
     ]
     path.unlink()
     path.symlink_to(victim)
-    with pytest.raises(OSError, match="it is a link"):
+    with pytest.raises(OSError, match="found a link"):
         write_state(REAL, path)
-    (tmp_path / "state-new").symlink_to(victim)  # where older versions wrote
+    # Older versions wrote to this temporary file.
+    (tmp_path / "state-new").symlink_to(victim)
     path.unlink()
     write_state(REAL, path)
     assert victim.read_text() == "precious"
@@ -302,7 +304,7 @@ def test_a_file_of_the_user_is_no_place_for_the_state(
         assert supervisor._state_path(stack, "/dev/stdout", None).parent != Path("/dev")
         if os.name == "posix":
             (tmp_path / "link").symlink_to(thesis)
-            with pytest.raises(TempFileError, match="it is a link"):
+            with pytest.raises(TempFileError, match="found a link"):
                 supervisor._state_path(stack, None, str(tmp_path / "link"))
 
 
@@ -312,12 +314,12 @@ def test_logs_and_recordings_follow_no_links(tmp_path: Path) -> None:
     victim.write_text("precious")
     link.symlink_to(victim)
     with pytest.raises(
-        CommandLineError, match=r"--log-file: cannot write .*: it is a link"
+        CommandLineError, match=r"--log-file: cannot write .*: .*found a link"
     ):
         set_up_logging(file=str(link))
 
     with pytest.raises(
-        CommandLineError, match=r"--record-packets: cannot write .*: it is a link"
+        CommandLineError, match=r"--record-packets: cannot write .*: .*found a link"
     ):
         PacketLog(link, lambda: 0.0, force=True)
 
@@ -364,7 +366,7 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
     with pytest.raises(KeptFileError):
         PacketLog(path, lambda: 0.0)
     assert path.read_text() == "2D-Map\n"
-    # the second time it is one of ours
+    # In the second round the file is a recording of botyard, so `force` is not needed.
     for force in (True, False):
         log = PacketLog(path, lambda: 0.0, force=force)
         log.take("r", 1, 0, True, b"\x01")
@@ -373,8 +375,8 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
 
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
-    """Odometry, battery, limits and motion go on; robots whose clients are gone stop
-    when their time is out.
+    """Odometry, battery, limits and motion go on; robots whose clients have left stop
+    when their time is over.
     """
 
     def begin() -> RobotServers:

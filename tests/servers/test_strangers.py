@@ -1,5 +1,6 @@
-"""Who connects and does not behave as a client: says nothing, goes on writing after
-CLOSE, comes back a thousand times.
+"""Peers that do not behave as clients:
+
+they send nothing, write after CLOSE, or reconnect a thousand times.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def connected(port: int) -> socket.socket:
 
 
 def client(port: int) -> socket.socket:
-    """A socket with an open session."""
+    """Return a socket with an open session."""
     s = connected(port)
     s.sendall(HELLO)
     got = Parser()
@@ -54,7 +55,7 @@ def client(port: int) -> socket.socket:
 
 
 def is_reset(s: socket.socket) -> bool:
-    """Whether writing fails."""
+    """Return whether writing fails."""
     try:
         s.sendall(command(0))
     except OSError:
@@ -64,28 +65,27 @@ def is_reset(s: socket.socket) -> bool:
 
 
 def reset(s: socket.socket) -> None:
-    """Close it as a program that dies."""
+    """Close the socket like a program that dies."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
 
 
 def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> None:
-    """As client libraries do: CLOSE, go on writing and reading for a second, then
-    close.
-    """
+    """As client libraries do: CLOSE, write and read for another second, then close."""
     deviation("close-reads-on")
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
         old = client(port)
         old.sendall(command(4, 1) + command(11, 300) + command(2))
         began = time.monotonic()
-        with PioneerClient(port=port) as fresh:  # at once
+        # The next client is served at once.
+        with PioneerClient(port=port) as fresh:
             assert fresh.update()
             old.settimeout(0.0)
             while time.monotonic() - began < 1.0:
-                old.sendall(
-                    command(0) + command(11, 500)
-                )  # an error would be what users see as "Write failed"
+                # If the server closed the socket, users of the old client would see the error
+                # "Write failed".
+                old.sendall(command(0) + command(11, 500))
                 with contextlib.suppress(BlockingIOError):
                     assert old.recv(65536), "nor is it closed for reading"
                 assert fresh.update()
@@ -99,7 +99,7 @@ def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> No
 
 
 def test_who_connects_right_after_close_has_the_robot() -> None:
-    """Although CLOSE may not have been read when the next connection is there."""
+    """Although CLOSE may be unread when the next connection comes."""
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
         holder, old = client(port), []
@@ -189,7 +189,7 @@ def test_who_does_not_go_after_close_is_put_out() -> None:
             < CLOSE_LINGER_S + 1.0 + stalls.end()
         )
         many = []
-        # not all of them are kept for so long
+        # The server does not keep all of these connections for that long.
         for _ in range(40):
             s = client(port)
             s.sendall(command(2))
@@ -201,9 +201,7 @@ def test_who_does_not_go_after_close_is_put_out() -> None:
 
 
 def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
-    """What a flooder has sent waits; when it goes, that goes with it, whether it says
-    so or dies.
-    """
+    """A flooder's waiting bytes are dropped when it leaves, with or without a goodbye."""
     port = free_port(3)
     with running("-m", "office", "-r", "p3dx", "--no-gui", "-p", str(port)):
         for way in ("close", "reset", "read and close", "half"):
@@ -221,7 +219,7 @@ def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
             elif way == "reset":
                 reset(flood)
             else:
-                # else closing over unread bytes resets it
+                # Closing a socket with unread bytes would reset it, so read them first.
                 if way == "read and close":
                     flood.settimeout(0.0)
                     with contextlib.suppress(BlockingIOError):
@@ -303,8 +301,8 @@ def test_garbage_is_no_client(tmp_path: Path) -> None:
 
 
 def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
-    """What it sends behind that waits for the session, however much comes at once;
-    without one, little is looked at.
+    """Later bytes wait for the session, whatever the amount; without a packet only a
+    little is read.
     """
 
     async def act() -> None:

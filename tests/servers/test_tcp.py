@@ -1,4 +1,4 @@
-"""End to end: the program as a user starts it, real sockets, the package's own client."""
+"""End to end: the program as a user starts it, real sockets, the package's client."""
 
 from __future__ import annotations
 
@@ -58,14 +58,15 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             assert p3dx.scans > 0
             assert len(bob.sonar_mm) == 8
             deviation("second-client-refused")
-            # a second client is refused, and neither the first nor the other robot
-            # notices
+            # A second client is refused, and neither the first client nor the other
+            # robot
+            # notices it.
             with pytest.raises(PeerError, match="another client"):
                 PioneerClient(port=port, timeout=PATIENCE)
             assert p3dx.update()
             assert bob.update()
 
-        # the same port serves again
+        # The same port serves another client afterwards.
         with PioneerClient(port=port) as again:
             assert again.update()
             assert not again.motors_on
@@ -131,7 +132,7 @@ def test_hostile_clients_cost_only_their_own_session() -> None:
             time.sleep(0.05)
 
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
-            # hangs up in the middle of a packet
+            # This client disconnects in the middle of a packet.
             s.sendall(frame(0)[:4])
 
         time.sleep(0.05)
@@ -204,7 +205,7 @@ def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> Non
                     assert robot.update()
                 return robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg
 
-        # while nobody is connected, it drives
+        # Without a client the robot drives.
         wait(lambda: where() != rest, pause=0.5)
 
 

@@ -1,5 +1,5 @@
-"""AGVs of VDA 5050 by a real broker (Mosquitto), and a master control that gives way by
-releasing nodes.
+"""AGVs of VDA 5050 by a real broker (Mosquitto), and a master control that releases
+nodes to give way.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Master:
 def crossing(
     name: str, x: bool, released: int, update: int = 0, begin: int = 0
 ) -> Order:
-    """Four nodes on a line through the origin, 4 m apart; the crossing lies between the
+    """Four nodes on a line through the origin, 4 m apart; the crossing is between the
     second and the third.
     """
     nodes = [
@@ -214,7 +214,7 @@ def test_a_master_control_lets_one_pass_before_the_other(
 def running(
     broker: int, *options: str
 ) -> Iterator[tuple[subprocess.Popen[str], Master]]:
-    """AGVs at the broker, all of which are online, and a master control."""
+    """AGVs at the broker, all online, and a master control."""
     args = ["traffic", "vda5050", "--broker", f"127.0.0.1:{broker}", *options]
     agvs = subprocess.Popen(
         [sys.executable, "-m", "botyard", *args],
@@ -305,7 +305,7 @@ def test_bad_orders_are_errors_and_never_the_end(broker: int) -> None:
 
 
 def test_a_canceled_order_makes_way_for_another_one(broker: int) -> None:
-    """The AGV stops before the crossing, and drives away from there."""
+    """The AGV stops before the crossing and drives away from there."""
     with running(broker, "--agvs", "1", "--speed", "4") as (agvs, master):
         topic = "uagv/v2/botyard/agv0/instantActions"
 
@@ -362,7 +362,8 @@ def test_states_do_not_pile_up_for_a_broker_that_does_not_read() -> None:
     slow[0].kept[0]._set_as_published()
     agvs._send_states(700.0)
     assert [len(client.kept) for client in slow] == [2, 1]
-    agvs._let_in(1)  # connected again
+    # The second client is connected again.
+    agvs._let_in(1)
     agvs._send_states(700.0)
     assert [len(client.kept) for client in slow] == [2, 3]
 

@@ -1,4 +1,4 @@
-"""The page's server: who is let in, what is served, and that no viewer slows a step."""
+"""The page's server: admission, content, and no viewer that slows a step."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Client:
                 return header, {b[0]: b[3] for b in blocks}
 
     def push(self, kind: str) -> dict[str, Any]:
-        """The next message of a kind, also one that came before."""
+        """Return the next message of a kind, possibly one already received."""
         while True:
             for message in self.pushed:
                 if message["type"] == kind:
@@ -268,7 +268,8 @@ def test_what_cannot_be_done_is_said(
         with pytest.raises(ValueError, match=r".") as caught:
             client.ask(kind, **fields)
         assert words in str(caught.value)
-        client.ask("catalog")  # it goes on
+        # The session goes on after the error.
+        client.ask("catalog")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_what_cannot_be_done_is_said(
 def test_one_that_is_gone_keeps_nothing_from_the_others(
     run: Served, others: list[str]
 ) -> None:
-    """Another page, or its client, may have been quicker."""
+    """Another page, or its client, may have been faster."""
     sim = run.sim
     with Client(run) as client:
         there = [
@@ -430,7 +431,7 @@ def test_a_run_is_the_same_with_and_without_viewers() -> None:
     assert drive(0) == drive(3)
 
 
-# -- who is let in
+# -- admission
 
 
 @pytest.mark.parametrize("token", ["", "wrong", AUDIENCE + "x"])
@@ -575,8 +576,9 @@ def test_the_map_is_served_once_and_packed(run: Served) -> None:
 def test_what_was_written_is_downloaded_by_those_who_may_write(
     run: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address comes by the WebSocket that has shown the token; nothing but what
-    this run has written has one.
+    """The address comes by the authenticated WebSocket.
+
+    Only files that this run has written have one.
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret.txt").write_text("not of this run")
@@ -701,7 +703,7 @@ def test_there_are_no_more_viewers_than_that(
         ):
             c.receive()
 
-        # an audience keeps nobody out who may steer
+        # A full audience keeps out no user with write access.
         with Client(run) as steers:
             steers.frame()
 
@@ -723,7 +725,7 @@ def test_the_token_is_in_no_log(run: Served, caplog: pytest.LogCaptureFixture) -
     assert not any(TOKEN in line for line in ours)
 
 
-# -- strangers, who have not shown the token
+# -- unauthenticated clients
 
 
 def knock(run: Served, data: bytes = b"") -> socket.socket:
@@ -741,7 +743,7 @@ def upgrade(run: Served) -> bytes:
 
 
 def ended(sock: socket.socket) -> bool:
-    """Whether the other side has ended it; waits for that."""
+    """Wait for the other side to end; return whether it has."""
     try:
         while sock.recv(65536):
             pass
@@ -768,9 +770,8 @@ def test_sockets_without_a_token_keep_nobody_out(run: Served, kind: str) -> None
     assert (
         run.do(lambda: run.server.gate.strangers) <= http_admission.MAX_STRANGERS_EACH
     )
-    assert all(
-        ended(one) for one in others[: http_admission.MAX_STRANGERS_EACH]
-    )  # the oldest went
+    # The oldest connections had to leave.
+    assert all(ended(one) for one in others[: http_admission.MAX_STRANGERS_EACH])
     for one in others:
         one.close()
 
@@ -800,7 +801,8 @@ def test_nothing_that_a_stranger_begins_lives_for_ever(
         "half a request": f"GET / {head}".encode(),
         "half a body": f"POST /upload {head}Content-Length: 1000\r\n\r\nxx".encode(),
         "websocket": upgrade(run),
-        "no hello": upgrade(run) + b"\x89\x80\0\0\0\0",  # a ping
+        # A ping comes instead of the hello.
+        "no hello": upgrade(run) + b"\x89\x80\0\0\0\0",
         "half a frame": upgrade(run) + b"\x81\xfe\x10\x00",
         "unread": f"GET /healthz {head}\r\n".encode() * 200,
         "second": f"GET /healthz {head}\r\nGET /healthz {head}".encode(),
@@ -841,7 +843,8 @@ def test_what_comes_at_once_is_worked_off_in_pieces(
         assert b"101" in sock.recv(4096)
         sock.sendall(b"\x81\xfe" + struct.pack(">H", len(hello)) + bytes(4) + hello)
         run.wait(lambda: len(run.desk.viewers) == 1)
-        sock.sendall(b"\x81\x80\0\0\0\0" * 5000)  # messages without a byte
+        # Send empty messages, which cost the server much and the client little.
+        sock.sendall(b"\x81\x80\0\0\0\0" * 5000)
         run.wait(lambda: sum(sizes) > 5000 * 6)
         with Client(run) as other:
             other.frame()
@@ -912,7 +915,8 @@ def test_one_upload_at_a_time_and_one_that_stops_blocks_nobody(
         )
         with Client(run) as client:
             client.frame()
-        slow.close()  # gone half way
+        # The client leaves half way through the upload.
+        slow.close()
 
     run.wait(lambda: not run.server._uploading)
     monkeypatch.setattr(page, "UPLOAD_PAUSE", 0.2)
@@ -943,7 +947,7 @@ def test_an_upload_without_a_length_is_bounded_as_it_comes(
         assert status(sock) == 413
 
 
-# -- what is the same for everyone
+# -- content shared by all viewers
 
 
 def test_the_catalog_is_made_once_for_all_who_ask(
@@ -1008,14 +1012,14 @@ def test_an_onlooker_cannot_buy_more_work_than_its_share(
             )
 
         run.wait(lambda: len(began) >= 12)
-        # each took 20 ms or more, so by its share it may have begun so many; however
-        # slow the machine is, time goes as fast
+        # Each answer took 20 ms or more, so the share of time allows this many starts. On a slow
+        # machine time passes as fast.
         assert 0.02 * len(began) <= 0.05 + 0.1 * (began[-1] - began[0]) + 0.04
         with Client(run) as steers:
             steers.ask("catalog")
 
 
-# -- who is slow
+# -- slow viewers
 
 
 def test_a_viewer_that_does_not_read_gets_little_and_the_world_goes_on(

@@ -1,6 +1,4 @@
-"""Steps of the world are in nobody's budget, whatever the protocol by which they are
-asked for.
-"""
+"""Steps of the world count in no client's budget, for any protocol that requests them."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ TYPES = types()
 
 
 class Clock:
-    """Time that only what a test does takes."""
+    """A clock that only the test's actions advance."""
 
     now = 0.0
 
@@ -64,9 +62,9 @@ def test_the_clocks_stand_still_for_what_is_not_counted(clock: Clock) -> None:
             with uncounted():
                 clock.now += 100.0
             clock.now += 1000.0
-            raise ValueError("no")
+            raise ValueError("raised by the work")
 
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(ValueError, match="raised by the work"):
         fail()
     assert (worked() - begin[0], passed() - begin[1]) == pytest.approx((1.0, 2.0))
     clock.now += 1.0
@@ -74,7 +72,7 @@ def test_the_clocks_stand_still_for_what_is_not_counted(clock: Clock) -> None:
 
 
 class SlowHub(Hub):
-    """Each step takes a second."""
+    """A hub whose steps take a second each."""
 
     clock: Clock
 
@@ -84,8 +82,8 @@ class SlowHub(Hub):
 
 
 def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
-    """By commands of AMBF and Pioneer clients (`Lockstep`) and by the service of ROS 2;
-    what is told after them neither.
+    """By commands of AMBF and Pioneer clients (`Lockstep`) and by the service of ROS 2,
+    including later notices.
     """
 
     async def main() -> None:
@@ -136,7 +134,7 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
 def test_messages_that_make_steps_let_others_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One piece of a connection may hold hundreds of them."""
+    """One piece of a connection may contain hundreds of them."""
     monkeypatch.setattr(ros1input, "TURN_TIME_S", -1.0)
     taken: list[int] = []
     turns = 0

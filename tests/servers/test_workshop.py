@@ -1,5 +1,5 @@
-"""Robots of factories are made and removed in a part of the time, together, and for
-different addresses in turns.
+"""Robots of factories are made and removed in a share of the time, in batches, with
+turns for addresses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPEN: list[asyncio.StreamWriter] = []
 
 
 class Clock:
-    """Time that making robots takes."""
+    """A clock that making robots advances."""
 
     now = 0.0
     cost = 0.0
@@ -47,9 +47,7 @@ class Clock:
 async def served(
     act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable[None]],
 ) -> None:
-    """A factory on a port; `act` is given the numbers of robots that were made
-    together.
-    """
+    """A factory on a port; `act` gets the numbers of robots made together."""
     hub = Hub(Simulation(), interval=0.02)
     clock = Clock()
     workshop = Workshop(hub, clock)
@@ -136,10 +134,8 @@ def test_work_has_a_part_of_the_time() -> None:
     async def act(
         hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
     ) -> None:
-        clock.cost = (
-            # each takes so long that nobody comes after the first for minutes
-            10.0
-        )
+        # Each creation takes so long that no other follows the first one for minutes.
+        clock.cost = 10.0
         await connect(factory)
         await until(lambda: made == [1])
         others = [await connect(factory) for _ in range(5)]
@@ -168,7 +164,8 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(
         await connect(factory, "127.0.0.9")
         await until(lambda: factory._workshop._count == 41)
         clock.cost = 0.0
-        factory._workshop._room = TokenBucket(1.0, 1.0)  # minutes later
+        # A full bucket acts as if minutes had passed.
+        factory._workshop._room = TokenBucket(1.0, 1.0)
         await until(lambda: "127.0.0.9" in hub.sim.robots)
         assert made[1:3] == [CREATION_BATCH, 1], (
             "the second address comes before the rest of the first"
@@ -219,7 +216,7 @@ def test_a_world_that_takes_no_robot_refuses(caplog: pytest.LogCaptureFixture) -
 
 
 def test_hundreds_are_removed_a_part_at_a_time() -> None:
-    """The world goes on in between; who wants all of them gone at once has that too."""
+    """The world goes on in between; removal of all at once is also possible."""
 
     async def act(
         hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]

@@ -1,9 +1,11 @@
-"""A cluster of Ray with two nodes of a processor each, on this computer: prints its
-address; a line of input ends the second node, the end of input both.
+"""A Ray cluster with two nodes of one processor each on this computer; prints its
+address.
 
-A process of its own, so that Ray's processes end with it, and what it does to signals
-and warnings is not done to the tests. Ray's own ports listen on all addresses of the
-computer, and who reaches them can run code: so who starts this sets `token_env`.
+A line of input ends the second node, the end of input both.
+
+It is a separate process, so that Ray's processes end with it, and its changes to
+signals and warnings do not reach the tests. Ray's ports listen on all addresses of the
+computer, and a peer that reaches them can run code: callers therefore set `token_env`.
 """
 
 from __future__ import annotations
@@ -29,17 +31,17 @@ HEARTBEATS = {
 
 
 def token_env() -> dict[str, str]:
-    """Variables of a cluster that asks for a token, and of who may use it."""
+    """Environment variables of a cluster that requires a token, and of its users."""
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def main() -> None:
     assert os.environ.get("RAY_AUTH_MODE") == "token", "everybody could run code here"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # a short path: there are sockets in it
+    # Use a short path, because paths of sockets are limited to about 100 bytes.
     folder = tempfile.mkdtemp(prefix="ray-")
-    # it notes the address of the cluster in a folder of the computer, which it expects
-    # to be there: here one of its own
+    # Ray writes the cluster's address to a folder of the computer that it expects to exist; a
+    # separate folder keeps it apart from other clusters.
     os.environ["RAY_TMPDIR"] = folder
     os.mkdir(os.path.join(folder, "ray"))
     from ray.cluster_utils import Cluster

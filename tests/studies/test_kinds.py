@@ -1,5 +1,6 @@
-"""What runs are: worlds, programs outside, traffic; each compared with the same run by
-hand.
+"""Kinds of runs:
+
+worlds, external programs, traffic; each compared with the same run by hand.
 """
 
 from __future__ import annotations

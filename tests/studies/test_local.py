@@ -1,5 +1,6 @@
-"""Runs in processes: their results, and what becomes of those that fail, hang, die or
-take too much.
+"""Runs in processes:
+
+results, and handling of runs that fail, hang, die or take too much.
 """
 
 from __future__ import annotations
@@ -186,8 +187,8 @@ def test_without_pyarrow_the_table_is_csv(
 
 @pytest.mark.skipif(os.name == "nt", reason="process groups of POSIX")
 def test_a_program_ends_with_the_worker_that_is_killed(tmp_path: Path) -> None:
-    """The program, which has a session of its own, kills the worker that has started
-    it, and would go on for ever.
+    """The program has its own session, kills the worker that started it, and would run
+    forever.
     """
     (tmp_path / "program.py").write_text(
         "import os, pathlib, signal, time\npathlib.Path('pid').write_text(str(os.getpid()))\n"
@@ -287,7 +288,7 @@ def test_the_run_of_a_killed_worker_is_repeated_and_then_lost(tmp_path: Path) ->
     study = study.carry_out(study.left(), 2)
     rows = by_x(study)
     assert rows["dies"].status == "lost"
-    assert rows["dies"].error == "its process died (Killed), 3 times"
+    assert rows["dies"].error == "the process of the run died (Killed), 3 times"
     assert [rows[x].status for x in ("1", "2", "3", "dies once")] == ["ok"] * 4
     assert calls(tmp_path) == [
         "1/1",
@@ -300,8 +301,8 @@ def test_the_run_of_a_killed_worker_is_repeated_and_then_lost(tmp_path: Path) ->
 
 
 def test_what_hangs_is_ended_and_the_others_are_done(tmp_path: Path) -> None:
-    """Also what catches everything; the runs that were in its group are given to
-    another worker.
+    """Also runs that catch every exception; other runs of the group go to another
+    worker.
     """
     study = study_of(
         tmp_path,
@@ -312,7 +313,7 @@ def test_what_hangs_is_ended_and_the_others_are_done(tmp_path: Path) -> None:
     for x in ("hangs", "clings"):
         assert (rows[x].status, rows[x].error) == (
             "timeout",
-            "it took more than 0.6 s of wall time",
+            "the run took more than 0.6 s of wall time",
         )
         assert study.folder.log(rows[x].key).read_text().startswith(f"said {x}\n")
 
@@ -404,7 +405,8 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "code/pack/late.py").write_text("B = 2")
     (tmp_path / "yaml.py").write_text(
         "raise RuntimeError"
-    )  # nothing there takes the place of an installed module
+        # A module in the plan's folder must not shadow an installed one.
+    )
     (tmp_path / "code/msgspec.py").write_text("raise RuntimeError")
     (tmp_path / "plan.yaml").write_text("study: 1\nrun: code/lab.py:drive\n")
     study = Study.open(read_plan(tmp_path / "plan.yaml"), tmp_path / "results")
@@ -452,8 +454,8 @@ def test_seeds_keep_all_their_digits(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes that are forked")
 def test_processes_that_runs_leave_behind_hold_nothing_up(tmp_path: Path) -> None:
-    """They hold the pipe by which the worker's end would be known; those of the
-    worker's session end with it.
+    """They hold the pipe that signals the worker's end; processes of the worker's
+    session end with it.
     """
     odd = (
         "leaves a heir, leaves an heir in a session of its own, pool, comes "

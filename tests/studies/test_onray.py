@@ -1,5 +1,7 @@
-"""Studies on Ray: a real cluster of two nodes, of which one is killed; what is sent to
-it, and what is said when it cannot be.
+"""Studies on Ray:
+
+a real cluster of two nodes, one of which is killed; the data sent to it, and errors
+when it cannot be sent.
 """
 
 from __future__ import annotations
@@ -138,7 +140,8 @@ def cluster() -> Iterator[RayCluster]:
     try:
         yield one
     finally:
-        one.process.communicate(timeout=PATIENCE)  # it ends with its input
+        # The process ends when its input ends.
+        one.process.communicate(timeout=PATIENCE)
 
 
 def write_lab(folder: Path, plan: str, lab: str) -> Path:
@@ -161,7 +164,10 @@ def calls(folder: Path) -> list[list[str]]:
 def started(
     plan: Path, cluster: RayCluster, *options: str, **env: str
 ) -> subprocess.Popen[str]:
-    """Without an address where RAY_ADDRESS names it."""
+    """Start a study on Ray.
+
+    The cluster's address is an argument unless RAY_ADDRESS is set.
+    """
     address = () if "RAY_ADDRESS" in env else (cluster.address,)
     return subprocess.Popen(
         [*BOTYARD, "study", str(plan), "--ray", *address, *options],
@@ -174,7 +180,7 @@ def started(
 
 
 def said_by(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What a process says until it ends; it is gone afterwards."""
+    """Return the output of a process until it ends."""
     try:
         return process.communicate(timeout=PATIENCE)
     finally:
@@ -238,7 +244,7 @@ def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> N
 def test_what_a_node_cannot_load_ends_the_study(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    """Here: a module whose name is computed, so that it is not sent."""
+    """A module with a computed name, which is therefore not sent."""
     lab = SLOW.replace(
         "import helper",
         "import importlib; helper = importlib.import_module('help' + 'er')",
@@ -258,7 +264,7 @@ def test_what_a_node_cannot_load_ends_the_study(
 def test_the_table_is_that_of_one_computer_also_when_a_node_is_killed(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    """The last one: the cluster has but one node then."""
+    """The last test, because the cluster has only one node afterwards."""
     local, remote = tmp_path / "local", tmp_path / "remote"
     for folder in (local, remote):
         folder.mkdir()
@@ -305,9 +311,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "study"
 
 
 def test_the_files_for_kubernetes_and_slurm_are_whole() -> None:
-    """They can be read, belong together, ask for tokens, and their command lines are
-    botyard's.
-    """
+    """They are valid, consistent, require tokens, and use botyard's command lines."""
     claim, job = yaml.safe_load_all((EXAMPLES / "rayjob.yaml").read_text("utf-8"))
     kustomization = yaml.safe_load((EXAMPLES / "kustomization.yaml").read_text("utf-8"))
     assert [(EXAMPLES / name).is_file() for name in kustomization["resources"]] == [
@@ -461,7 +465,7 @@ def test_without_the_extra_it_is_named(
 def node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., list[Any]]]:
-    """What a task says, in this process."""
+    """Run a node's task in this process."""
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan" / "lab.py").write_text(
         "import time\ndef f(sim, params, seed):\n    time.sleep(0.02)\n    return {'y': seed}\n"
@@ -540,12 +544,14 @@ def test_a_node_with_another_version_refuses(node: Callable[..., list[Any]]) -> 
 
 def test_groups_take_a_second_and_at_the_end_all_workers_have_some() -> None:
     pace = Pace()
-    assert group_size(1000, 4, pace) == 1  # nothing is known
+    # Before the first figures, a group has one run.
+    assert group_size(1000, 4, pace) == 1
     pace.add(0.01)
     assert group_size(100_000, 4, pace) == GROUP_S / 0.01
     assert (
         group_size(100_000_000, 10_000, pace) == 5000
-    )  # many workers: fewer groups in a second
+        # So many workers would ask for too many groups in a second, so groups are larger.
+    )
     assert group_size(80, 4, pace) == 10
     assert group_size(0, 4, pace) == 1
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Plans: what is refused with which line; points and keys of runs."""
+"""Plans: refusals with line numbers; points and keys of runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "run: lab.py:drive\nsample: {count: 2, values: {a: {}}}",
             3,
-            "expected one of uniform",
+            "expected either uniform",
         ),
         (
             "run: lab.py:drive\nsample: {count: 2, values: {a: {uniform: [-1.7e+308, 1.7e+308]}}}",
@@ -100,7 +100,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             "at most 1000000 runs, found 18000000",
         ),
         ("run: lab.py:drive\nlimits:\n  wall: 0", 4, "expected a number above 0"),
-        ("run: lab.py:drive\nmeasures: [time]", 3, "does not go together with run"),
+        ("run: lab.py:drive\nmeasures: [time]", 3, "cannot be combined with run"),
         ("map: office\nmeasures: [time]\nlimits: {wall: 5}", 4, "expected simulated"),
         (
             "map: office\nmeasures: [reached]\nlimits: {simulated: 5}",
@@ -121,7 +121,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "traffic: {task: ring, supervisor: bankers}\nmap: office",
             3,
-            "does not go together with traffic",
+            "cannot be combined with traffic",
         ),
         (
             "traffic: {task: ring, supervisor: $s, latency: $s}\ngrid: {s: [bankers]}",
@@ -309,8 +309,10 @@ def test_imports_that_are_read_are_those_that_python_makes(tmp_path: Path) -> No
     )
     assert len(made) == 9
     (tmp_path / "lab.py").write_text(
-        "from .. import lab\nimport one", "utf-8"
-    )  # beyond the folder: Python refuses
+        "from .. import lab\nimport one",
+        "utf-8",
+        # The module lies outside the plan's folder, so Python refuses it.
+    )
     (tmp_path / "one.py").write_text("import unused\nthis is no Python", "utf-8")
     assert imported_files(tmp_path / "lab.py", tmp_path) == {tmp_path / "one.py"}
 
@@ -408,7 +410,8 @@ def test_samples_are_in_range_and_more_of_them_begin_with_the_same(method: str) 
     )  # type: ignore[arg-type]
     assert many[:10] == few
     assert all(-1.0 <= row["a"] < 3.0 and 0.01 <= row["b"] <= 100.0 for row in many)
-    below = sum(row["b"] < 1.0 for row in many)  # the middle of the logarithms
+    # The middle of the range on a logarithmic scale is 1.
+    below = sum(row["b"] < 1.0 for row in many)
     assert 450 < below < 550
     assert samples_of(SampleKeys(count=10, values=values, method=method, seed=2)) != few  # type: ignore[arg-type]
 

@@ -1,5 +1,6 @@
-"""Intervals against SciPy's, and the page: what it says, that it stands alone, and that
-nothing in it is taken for markup.
+"""Intervals against SciPy's, and the page:
+
+its content, no external files, and no text taken for markup.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ units: {way: m}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    """A study whose rows are written here: way = speed + gain, outcome by kind; one run
-    in forty fails.
+    """A study with given rows:
+
+    way = speed + gain, outcome by kind; one run in forty fails.
     """
     (tmp_path / "lab.py").write_text("def drive(sim, params, seed):\n    return {}\n")
     (tmp_path / "plan.yaml").write_text(PLAN)
@@ -124,7 +126,8 @@ def test_groups_and_what_is_summarised(study: Study) -> None:
         "good",
         "outcome = done",
         "outcome = stuck",
-    ]  # notes are all different
+        # All notes differ, so they do not form groups.
+    ]
     groups = groups_of(table, ["speed", "kind"])
     assert [(g.count, len(g.rows)) for g in groups] == [(40, 39)] * 6
     way, good, done, _ = quantities_of(table)
@@ -149,7 +152,8 @@ def test_the_page_stands_alone(study: Study, tmp_path: Path) -> None:
     assert text.count("<tr>") == 1 + 6 + 1 + 6
     way = mean_interval(
         [1 + 0.01 * seed for seed in [*[1, 2, 4, 5] * 8, *[3] * 7]]
-    )  # of speed 1; a run of seed 3 has failed
+        # of speed 1; a run of seed 3 has failed
+    )
     assert (
         f"<td>1.03 <span class='i'>({way.low:.4g} … {way.high:.4g}; 39)</span></td>"
         in text
@@ -163,7 +167,7 @@ def test_the_page_stands_alone(study: Study, tmp_path: Path) -> None:
         for p in ("speed", "gain")
     ]
     assert all(b"<svg" in base64.b64decode(data) for _, data in pictures)
-    # its own is replaced, and is the same
+    # A report that botyard wrote is replaced, with the same content.
     write_report(study, path)
     assert path.read_text("utf-8") == text
     path.write_text("mine")

@@ -1,5 +1,6 @@
-"""The plug-in of pytest, as a user has it: tests in a project of his own, programs that
-connect to Pioneer ports.
+"""The pytest plug-in as users have it:
+
+tests in a separate project, programs that connect to Pioneer ports.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ from botyard.testing import Coverage, Failure, inside, near, stands
 
 
 def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    """Run pytest as a process of its own, with the plug-in; where the package is
-    installed, pytest has found it already.
+    """Run pytest with the plug-in in a separate process.
+
+    In an installed package pytest finds it by itself.
     """
     plugin = (
         [] if list(entry_points(group="pytest11", name="botyard")) else ["-p", MODULE]
@@ -74,7 +76,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_a_program_reaches_the_dock(project: pytest.Pytester) -> None:
-    """The example of the documentation: passes, leaves nothing behind, and says its
+    """The example of the documentation passes, leaves nothing behind, and prints its
     seeds.
     """
     project.makepyfile(
@@ -112,8 +114,10 @@ def test_reaches_the_dock(world):
 
 
 def test_a_failure_tells_all_that_is_needed(project: pytest.Pytester) -> None:
-    """It drives into the wall: who, where, when, the program's words, the seed, the
-    command that repeats it, a recording that replays.
+    """It drives into the wall:
+
+    the report has robot, place, time, the program's output, the seed, the command to
+    repeat it, and a recording.
     """
     project.makepyfile(
         HEAD
@@ -154,8 +158,8 @@ def test_stops_in_time(world):
 
 
 def test_programs_that_do_not_do_as_they_should(project: pytest.Pytester) -> None:
-    """That end, that never connect, that fail under way; conditions that do not come to
-    hold; errors in conditions.
+    """Programs that end, never connect or fail; conditions that never hold; errors in
+    conditions.
     """
     project.makepyfile(
         HEAD
@@ -201,8 +205,8 @@ def test_a_robot_of_the_test(world):
 
 
 def test_worlds_without_a_file_and_in_parallel(project: pytest.Pytester) -> None:
-    """Robots by the marker, options of serve, wrong markers; with xdist, each on ports
-    of its own.
+    """Robots by the marker, options of serve, wrong markers; with xdist each world has
+    its own ports.
     """
     project.makepyfile(
         HEAD
@@ -234,7 +238,7 @@ def test_nowhere(world): ...
 
 
 def test_nothing_is_imported_for_others(project: pytest.Pytester) -> None:
-    """A test suite that has nothing to do with robots does not pay for the plug-in."""
+    """A suite without robots does not pay for the plug-in."""
     project.makepyfile(
         """
 import sys
@@ -252,7 +256,7 @@ def test_without():
 
 
 def test_one_seed_alone(project: pytest.Pytester) -> None:
-    """As when one has failed in CI."""
+    """To repeat a failure of CI."""
     project.makepyfile(
         HEAD
         + """
@@ -267,8 +271,8 @@ def test_seed(world):
 def test_the_page_on_robot_ci_is_true(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its test, map and command line, with a program of the name that it starts; its
-    table's conditions; what JUnit files have.
+    """Its test, map and command line, with a program of the named file; the conditions
+    of its table; the content of JUnit files.
     """
     page = PAGE.read_text("utf-8")
     for name, text in re.findall(
@@ -310,7 +314,7 @@ def test_the_page_on_robot_ci_is_true(
 
 
 def test_the_example_runs(pytester: pytest.Pytester) -> None:
-    """As its page says; and the recordings of its runs come out again."""
+    """As its page says; the recordings of its runs re-simulate."""
     shutil.copytree(EXAMPLE, pytester.path / "robot_ci")
     tests = pytester.path / "robot_ci/test_driver.py"
     text = tests.read_text("utf-8")

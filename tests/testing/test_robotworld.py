@@ -1,4 +1,4 @@
-"""`RobotWorld` by itself: what is said of a test that could not fail, or cannot begin."""
+"""`RobotWorld` alone: errors for tests that could not fail or cannot start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from botyard.errors import ArgumentError, UnknownNameError
-from botyard.testing.robotworld import RobotWorld, Settings
+from botyard.testing.robotworld import RobotWorld
 from botyard.testing.runcondition import Failure
+from botyard.testing.worldsettings import Settings
 
 
 @pytest.mark.parametrize(
@@ -28,9 +29,7 @@ def test_wrong_settings_are_named(
 
 
 def test_a_guard_of_nobody_is_an_error(tmp_path: Path) -> None:
-    """A robot of a wrong name would never touch anything, and the test would hold for
-    ever.
-    """
+    """A misspelt robot would never touch anything, and the test would always pass."""
     settings = Settings(
         robots={"bob": ("p3dx", (0, 0, 0)), "eve": ("p3dx", (0.3, 0, 0))},
         speed=float("inf"),

@@ -1,4 +1,4 @@
-"""What really happened to robots, against naive geometry."""
+"""The true motion of robots, against naive geometry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ edges = st.lists(
 
 
 def naive_distance(a: list[tuple[float, ...]], b: list[tuple[float, ...]]) -> float:
-    """By many points on each edge."""
+    """Return the distance by many points on each edge."""
     t = np.linspace(0.0, 1.0, 401)[:, None]
     points = [
         np.concatenate(
@@ -55,7 +55,7 @@ def test_distance_of_edges(
 
 
 def robot_servers() -> Simulation:
-    """A square of 10 m, with a wall at x = 5."""
+    """A square of 10 m with a wall at x = 5."""
     walls = MapBuilder("square")
     walls.rectangle(-5.0, -5.0, 10.0, 10.0)
     return Simulation(walls.scene(), odometry_error="none")

@@ -1,8 +1,8 @@
-"""An event-driven simulation of sector paths that is as plain as possible, and an
-exhaustive look at what can still be solved.
+"""A plain event-driven simulation of sector paths, and an exhaustive search for
+solvable states.
 
-It shares nothing with the engine but the task: it looks at all robots for the next
-event, each time anew, and knows first come first served only.
+It shares only the task with the engine: it searches all robots for the next event each
+time, and knows only first come first served.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Car:
         self.limit = math.inf
 
     def at(self, t: float) -> tuple[float, float]:
-        """Place and speed."""
+        """Return place and speed."""
         dt = t - self.t
         if self.goes:
             up = max(0.0, (self.v.velocity - self.s) / self.v.acceleration)
@@ -80,7 +80,8 @@ class Car:
         return self.reach(self.points[0][0]) if self.points else math.inf
 
     def turn(self, t: float, goes: bool) -> None:
-        if goes and t == self.t:  # undo
+        # The robot stops and goes on at the same time, so undo the stop.
+        if goes and t == self.t:
             self.t, self.x, self.s = self.before
         else:
             self.before = (self.t, self.x, self.s)
@@ -93,8 +94,9 @@ class Car:
 
 
 def first_come_first_served(task: Task) -> list[Event]:
-    """Events of a run, for tasks whose sectors are longer than braking distances, up to
-    the end or a deadlock.
+    """Return the events of a run up to its end or a deadlock.
+
+    Sectors must be longer than braking distances.
     """
     cars = [Car(task, i) for i in range(len(task))]
     starts, others = task.conflicts
@@ -150,8 +152,9 @@ State = tuple[tuple[int, int], ...]
 
 
 def can_end(task: Task, state: State) -> bool:
-    """Whether all robots can still come to their ends: everything is tried. A state is
-    the oldest and newest sector that each holds.
+    """Return whether all robots can still reach their ends, by exhaustive search.
+
+    A state is the oldest and newest sector of each robot.
     """
     starts, others = task.conflicts
     last = [len(v.ends) - 1 for v in task.vehicles]

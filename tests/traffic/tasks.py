@@ -10,8 +10,9 @@ from botyard.traffic.task import Task, Vehicle
 def random_task(
     seed: int, robots: int | None = None, *, short: bool = False, varied: bool = True
 ) -> Task:
-    """Paths of random sectors, of which a random share conflicts; first and last
-    sectors conflict with nothing.
+    """Return paths of random sectors, a random share of which conflicts.
+
+    First and last sectors conflict with none.
     """
     rng = np.random.default_rng(seed)
     n = robots or int(rng.integers(2, 9))

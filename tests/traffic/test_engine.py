@@ -1,4 +1,4 @@
-"""The exact engine: against a plain twin, and what must hold whatever the task."""
+"""The exact engine against a plain twin, and properties that hold for every task."""
 
 from __future__ import annotations
 
@@ -81,15 +81,13 @@ def test_compiled_supervisors_do_what_their_classes_do(name: str) -> None:
         assert fast.metrics == slow.metrics
 
 
-# -- what must hold
+# -- properties
 
 
 @pytest.mark.slow_without_jit
 @pytest.mark.parametrize("name", SAFE)
 def test_no_collision_and_no_deadlock_that_was_promised_away(name: str) -> None:
-    """Thousands of random tasks, with sectors shorter than braking distances among
-    them.
-    """
+    """Thousands of random tasks, some with sectors shorter than braking distances."""
     completed = refused = 0
     for seed in range(1200):
         task = random_task(seed, short=seed % 2 == 1)
@@ -115,7 +113,10 @@ def test_no_collision_and_no_deadlock_that_was_promised_away(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_bankers_grants_are_safe_by_an_exhaustive_oracle(seed: int) -> None:
-    """Up to four robots: after every grant there is a way for all to end; and all end."""
+    """Up to four robots:
+
+    after every grant an order exists in which all end, and all end.
+    """
     task = random_task(seed, 2 + seed % 3, varied=False)
     out = run(task, "bankers")
     assert out.ending is Ending.COMPLETED
@@ -129,8 +130,8 @@ def test_the_bankers_grants_are_safe_by_an_exhaustive_oracle(seed: int) -> None:
 
 
 def test_the_oracle_finds_what_the_banker_avoids() -> None:
-    """First come first served gets into states that cannot end: else the test above
-    would say nothing.
+    """First come first served reaches states that cannot end; otherwise the test above
+    would prove nothing.
     """
     lost = 0
     for seed in range(40):
@@ -143,8 +144,8 @@ def test_the_oracle_finds_what_the_banker_avoids() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_safe_starts_can_be_solved(seed: int) -> None:
-    """What the Banker's test calls safe, the search can solve; the other way round not
-    always.
+    """The search solves every start that the Banker's test calls safe; the converse
+    does not always hold.
     """
     rng = np.random.default_rng(seed)
     vehicles = tuple(Vehicle(ends=np.arange(1.0, 4.0) * 3) for _ in range(3))
@@ -184,8 +185,9 @@ def test_an_undisturbed_run(length: float, time: float) -> None:
 
 @pytest.mark.parametrize("length", [0.3, 1.0, 6.6])
 def test_stopping_exactly_at_the_end(length: float) -> None:
-    """Speeding up to the greatest speed, or as far as there is room to brake: v² = 2 L
-    / (1/a + 1/b).
+    """Accelerate to the greatest speed, or as far as the braking distance allows:
+
+    v² = 2 L / (1/a + 1/b).
     """
     out = run(straight(length), "none", stop_at_end=True)
     top = min(0.65, math.sqrt(2 * length / (1 / 0.2 + 1 / 0.6)))
@@ -202,8 +204,9 @@ def test_stopping_exactly_at_the_end(length: float) -> None:
 
 @pytest.mark.parametrize("length", [0.5, 0.5 + 5e-10, 0.5 - 5e-10])
 def test_stopping_exactly_where_the_rear_leaves_a_sector(length: float) -> None:
-    """The last sector is as long as the radius: its end and the release point of the
-    sector before are one place.
+    """The last sector is as long as the radius:
+
+    its end coincides with the release point of the previous sector.
     """
     task = Task((Vehicle(ends=np.array([4.0, 4.0 + length])),))
     out = run(task, "dummy", stop_at_end=True)
@@ -211,7 +214,7 @@ def test_stopping_exactly_where_the_rear_leaves_a_sector(length: float) -> None:
 
 
 def test_a_start_on_the_way() -> None:
-    """A robot that starts in its third sector asks for the fourth only."""
+    """A robot that starts in its third sector requests only the fourth."""
     out = run(straight(12.0, sectors=4, start=7.0), "dummy")
     named = [(kind, sector) for _, _, kind, sector in rows(out)]
     assert named[0] == ("critical", 3)
@@ -220,7 +223,10 @@ def test_a_start_on_the_way() -> None:
 
 
 def test_a_permission_restarts_a_robot_at_rest_exactly_at_the_next_sector() -> None:
-    """The tie of §10: at rest on the point it has not entered; it has, when it goes on."""
+    """The tie of §10:
+
+    a robot at rest on the point has not entered; when it goes on, it has.
+    """
     task = straight(10.0, sectors=2)
     out = Traffic(task, find_supervisor("none"), grants=[(30.0, 0)]).run()
     late = [(t, kind) for t, _, kind, _ in rows(out) if t >= 30.0]
@@ -244,7 +250,7 @@ def test_robots_that_leave_give_their_last_sector_back() -> None:
 
 
 def test_different_robots() -> None:
-    """Each with its own radius and motion."""
+    """Each with its radius and motion limits."""
     fast = Vehicle(
         ends=np.array([4.0, 8.0]),
         radius=0.3,
@@ -300,13 +306,11 @@ def test_nobody_at_all() -> None:
     assert out.makespan == 0.0
 
 
-# -- supervisors of users
+# -- users' supervisors
 
 
 class Alternating(Supervisor):
-    """Grants every second question at once, and the others when somebody leaves a
-    sector.
-    """
+    """Grants every second request at once, and the others when a robot leaves a sector."""
 
     def on_critical(self, robot: int, sector: int) -> None:
         self.late = getattr(self, "late", [])
@@ -371,8 +375,9 @@ def test_a_grant_for_nobody() -> None:
 
 
 def test_priorities() -> None:
-    """Two wait for the same zone: the one that asked later gets it first if it comes
-    first by priority.
+    """Two wait for the same zone:
+
+    the later request is granted first if its priority is higher.
     """
     ends = np.array([3.0, 6.0, 9.0])
     slow = np.array([6.0, 9.0, 12.0])
@@ -433,8 +438,8 @@ def test_the_shortest_circle_is_named() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families(family: str) -> None:
-    """Their disks never touch where sectors do not; the Banker brings all home; the
-    same seed gives the same task.
+    """Their discs never touch where sectors do not conflict; the Banker brings all
+    home; the same seed gives the same task.
     """
     task = generate(family, 6, 3)
     assert task.to_json() == generate(family, 6, 3).to_json()
@@ -463,7 +468,7 @@ def test_the_banker_counts_its_tests() -> None:
     ],
 )
 def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> None:
-    """Times never go back; sectors are asked for, granted, entered and left in order;
+    """Times never decrease; sectors are requested, granted, entered and left in order;
     stops and starts alternate.
     """
     for seed in range(25):
@@ -509,8 +514,8 @@ def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> 
 
 @pytest.mark.slow_without_jit
 def test_messages_that_are_late_or_lost_cost_time_never_safety() -> None:
-    """Over a channel that loses a fifth of all messages, robots stand still for ever
-    rather than meet.
+    """Over a channel that loses a fifth of all messages, robots stop forever rather
+    than collide.
     """
     endings = set()
     for seed in range(150):
@@ -533,7 +538,7 @@ def test_messages_that_are_late_or_lost_cost_time_never_safety() -> None:
 
 
 def test_a_robot_without_conflicts_is_not_disturbed_by_others() -> None:
-    """Its events are those that it has alone, to the last bit, whoever else is there."""
+    """Its events are the same to the last bit with any other robots."""
     task = random_task(11, 6)
     alone = Vehicle(ends=np.array([3.3, 7.1, 9.9]))
     both = Task((*task.vehicles, alone), task.listed)
@@ -576,7 +581,7 @@ def test_supervisors_of_installed_packages(
 
 
 def starts_in_conflict() -> Task:
-    """Two robots whose first sectors conflict; a third one that conflicts with nobody."""
+    """Two robots whose first sectors conflict, and a third one without conflicts."""
     ends = np.array([4.0, 8.0])
     listed = np.array([[0, 0, 1, 0], [1, 0, 0, 0]], np.int64)
     return Task(tuple(Vehicle(ends=ends) for _ in range(3)), listed, (), "start")
@@ -610,8 +615,9 @@ def test_compat_keeps_the_rule_of_the_original_for_starts() -> None:
 
 
 def test_the_sectors_that_a_rear_or_a_front_is_in_at_the_start_count() -> None:
-    """Robot 0 stands on the border of its sectors 0 and 1: its rear is in 0, its front
-    in 1.
+    """Robot 0 stands on the border of its sectors 0 and 1:
+
+    its rear is in 0, its front in 1.
     """
     ends = np.array([4.0, 8.0, 12.0])
     for place, sector, hit in (

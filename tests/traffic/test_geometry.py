@@ -1,5 +1,7 @@
-"""Paths in the plane: sectors and conflicts against brute force, motion against the
-engine, disks independent of sectors; plans.
+"""Paths in the plane:
+
+sectors and conflicts against brute force, motion against the engine, discs independent
+of sectors; plans.
 """
 
 from __future__ import annotations
@@ -51,9 +53,7 @@ def random_paths(seed: int, n: int = 5) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_conflicts_are_those_of_swept_disks(seed: int) -> None:
-    """Against points along the paths, close enough that what is missed is less than the
-    margin.
-    """
+    """Against points along the paths, dense enough that the error is below the margin."""
     vehicles = [Vehicle(ends=np.ones(1), radius=0.3 + 0.1 * i) for i in range(5)]
     task = task_of_paths(random_paths(seed), vehicles)
     starts, others = task.conflicts
@@ -101,8 +101,8 @@ def test_division_is_fine_where_paths_meet_and_coarse_elsewhere() -> None:
 @pytest.mark.parametrize("name", ["fcfs", "bankers", "chained"])
 @pytest.mark.parametrize("seed", range(8))
 def test_no_disks_touch_under_safe_supervisors(name: str, seed: int) -> None:
-    """Whatever sectors say: places are computed from the events, and compared in the
-    plane.
+    """Positions are computed from the events and compared in the plane, independent of
+    sectors.
     """
     paths = [
         p + np.array([100.0 * (i // 3), 0.0])
@@ -119,15 +119,15 @@ def test_no_disks_touch_under_safe_supervisors(name: str, seed: int) -> None:
 
 
 def test_disks_that_touch_are_found() -> None:
-    """Two that come to a crossing at the same time, and nobody holds them."""
+    """Two robots reach a crossing at the same time, and no supervisor stops them."""
     task = task_of_paths(CROSS)
     out = Traffic(task, find_supervisor("dummy"), Rules(goes_on=True)).run()
     free = Traffic(Task(task.vehicles), find_supervisor("dummy")).run()
     assert out.collisions == 1
     (touch,) = touches(free)
     assert (touch.robot, touch.other) == (0, 1)
-    # 20 m at 0.65 m/s: at the crossing after 10 m; their disks meet when both are √½ m
-    # before it
+    # 20 m at 0.65 m/s: at the crossing after 10 m. Their discs meet when both are √½ m
+    # before it.
     assert touch.t == pytest.approx((10.0 - math.sqrt(0.5)) / 0.65 + 1.625, abs=0.01)
     with pytest.raises(TaskError, match="a path for every robot"):
         touches(
@@ -145,7 +145,7 @@ def test_families_keep_disks_apart(family: str) -> None:
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("at_end", [False, True])
 def test_motion_from_events_is_the_engines(seed: int, at_end: bool) -> None:
-    """At each event a robot is where the event says."""
+    """At each event a robot is at the event's place."""
     task = random_task(seed)
     out = Traffic(task, find_supervisor("bankers"), Rules(stop_at_end=at_end)).run()
     moving = motions(out)

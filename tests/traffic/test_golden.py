@@ -1,5 +1,6 @@
-"""Recordings of the original program: exactly its events in compatibility mode, the
-closed forms to 1e-6 s in exact mode.
+"""Recordings of the original program:
+
+its exact events in compatibility mode, the closed forms to 1e-6 s in exact mode.
 """
 
 from __future__ import annotations
@@ -132,9 +133,11 @@ def test_exact_times(
     ]
     want = [(e[0], KINDS.get(e[1], e[1]), e[2]) for e in exact["events"]]
     assert [(r["kind"], r["robot"]) for r in rows] == [w[1:] for w in want]
+    # The recorded times have six digits.
     assert [r["t"] for r in rows] == pytest.approx(
-        [w[0] for w in want], abs=1.01e-6
-    )  # they have six digits
+        [w[0] for w in want],
+        abs=1.01e-6,
+    )
     assert (out.ending is Ending.COMPLETED) == exact["completed"]
 
 
@@ -152,8 +155,8 @@ def test_the_deadlock_is_named(recording: Recording) -> None:
 def test_recorded_permissions_as_a_script_on_the_command_line(
     recording: Recording, name: str, tmp_path: Path
 ) -> None:
-    """What was granted, when, is enough to get the same run again, whoever granted it;
-    robots that stand still wait for nobody.
+    """The times of grants suffice to repeat the run under any supervisor; robots at
+    rest wait for none.
     """
     data, _ = recording(name)
     (tmp_path / "task.json").write_text(json.dumps(data["task"]))

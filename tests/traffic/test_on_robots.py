@@ -1,5 +1,6 @@
-"""Tasks by robots of the 2-D engine: the same endings as in the exact engine, a little
-later; errors of odometry do what they must.
+"""Tasks with robots of the 2-D engine:
+
+the endings of the exact engine, slightly later; odometry errors have their effect.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ SIZES = {
 def test_robots_end_as_the_exact_engine_says(
     family: str, robots: int, name: str, knows: str
 ) -> None:
-    """Nobody touches anybody, waiting is for the same reasons, and it takes at most a
-    tenth longer, and the stops.
+    """No robots touch, waits have the same reasons, and the run takes at most a tenth
+    longer plus the stops.
     """
     task = generate(family, robots)
     exact = Traffic(task, find_supervisor(name)).run()
@@ -70,7 +71,7 @@ def test_robots_end_as_the_exact_engine_says(
 
 
 def test_curves_are_followed() -> None:
-    """Closer than a hand's breadth, with a robot whose wheels slip."""
+    """Within 10 cm, with a robot whose wheels slip."""
     task = task_of_paths(
         [
             spline(np.array([[0.0, 0.0], [5.0, 2.0], [9.0, -2.0], [14.0, 0.0]])),
@@ -128,8 +129,9 @@ def test_what_is_needed() -> None:
 
 
 def test_odometry_that_errs_much_brings_robots_together_or_astray() -> None:
-    """What no simulation of sectors shows: robots that are wrong about their place are
-    not where their sectors are.
+    """A simulation of sectors cannot show this:
+
+    robots with wrong pose estimates are outside their sectors.
     """
     task = generate("ring", 4)
     sim = Simulation(seed=3, odometry_error="random_init")

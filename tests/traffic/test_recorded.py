@@ -1,5 +1,6 @@
-"""Runs of traffic as recordings: read back by the package's reader, played, and done
-again.
+"""Traffic runs as recordings:
+
+read by the package's reader, played, and re-simulated.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def run(family: str = "crossings", robots: int = 4, name: str = "bankers") -> Ou
 def test_robots_are_where_the_run_had_them(
     family: str, name: str, tmp_path: Path
 ) -> None:
-    """At every tenth of a second; and every event is there, at its time."""
+    """At every tenth of a second; every event has its time."""
     out, path = run(family, 4, name), tmp_path / "run.mcap"
     write_recording(out, path)
     player = Player(read_track(path))
@@ -69,7 +70,7 @@ def test_robots_are_where_the_run_had_them(
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    """Between sectors and on robots; the recording is done again with the same digests."""
+    """Between sectors and on robots; the re-simulation has the same digests."""
     task = tmp_path / "task.json"
     runner = CliRunner()
     assert (

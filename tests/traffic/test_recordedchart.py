@@ -1,6 +1,4 @@
-"""The chart of a recorded run: of the very events of the run, and of nothing that does
-not fit.
-"""
+"""The chart of a recorded run shows exactly its events, and ignores inconsistent ones."""
 
 from __future__ import annotations
 
@@ -26,7 +24,10 @@ Bars = dict[int, list[tuple[float, float]]]
 
 
 def waits_of(out: Outcome) -> Bars:
-    """For each robot when it stood still and had not finished: a naive twin."""
+    """Return for each robot the times at which it stood still before its end:
+
+    a naive twin.
+    """
     found, since = defaultdict(list), dict[int, float]()
     for row in out.events.rows():
         i, t = row["robot"], row["t"]
@@ -85,7 +86,7 @@ def test_bars_are_those_of_the_run(family: str, name: str, tmp_path: Path) -> No
         for i, _, others in chart.holders
         for other in others
     )
-    # nobody has moved since it stopped: a run that ended in a deadlock
+    # If robots still wait, the run ended in a deadlock and they have not moved since they stopped.
     if out.waiting:
         last = {i: others for i, _, others in chart.holders}
         assert {i: last[i] for i in out.waiting} == {
@@ -150,7 +151,7 @@ def track_of(said: list[dict[str, Any]]) -> Track:
 
 @given(st.lists(events, max_size=20))
 def test_events_of_strangers_are_left_out(said: list[dict[str, Any]]) -> None:
-    """Nothing raises; what is in the chart has robots and times that are there."""
+    """Nothing raises; the chart has only known robots and valid times."""
     found = recorded_chart(track_of(said))
     if found is None:
         return

@@ -1,6 +1,4 @@
-"""Task files: what is read, what is refused and how it is said, and that writing gives
-the same back.
-"""
+"""Task files: reading, refusals with messages, and a round trip by writing."""
 
 from __future__ import annotations
 
@@ -184,7 +182,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
             [0, 2],
             "Order[1]: expected [robot, sector] of this task, found [0, 2]",
         ),
-        ("Order/1", [1, 0], "Order: expected each sector once"),
+        ("Order/1", [1, 0], "Order: expected different places, with each sector once"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(
@@ -219,7 +217,7 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="UTF-8"):
         load_task(path)
     path.write_text("[" * 100_000)
-    with pytest.raises(TaskError, match=r"too large: \d+ nested levels|not JSON"):
+    with pytest.raises(TaskError, match=r"too large: found \d+ nested levels|not JSON"):
         load_task(path)
 
     with pytest.raises(TaskError, match="cannot be written"):
@@ -278,7 +276,7 @@ def test_doubts() -> None:
     text = "\n".join(remarks(task))
     assert "robot 0: its disk reaches into sector 1 at the start" in text
     assert (
-        "robot 1: 1 sectors are shorter than its braking distance of 0.352 m, the first is sector 1"
+        "robot 1: 1 sectors are shorter than its braking distance of 0.352 m (the first is sector 1)"
         in text
     )
     assert "robots 0 and 1 start in conflicting sectors 0 and 0" in text
@@ -286,7 +284,7 @@ def test_doubts() -> None:
 
 
 def test_what_cannot_be_solved_is_found() -> None:
-    """Two robots head on in one lane, and the same with a place to evade that the
+    """Two robots head on in one lane, and the same with an evasion place that the
     Banker does not use.
     """
     lane = task_of_routes(

@@ -1,5 +1,5 @@
-"""Every public name of `botyard` and `botyard.learning` in the hands of a user who
-checks types strictly; see `tests/test_types.py`.
+"""Use every public name of `botyard` and `botyard.learning` under strict type checking;
+see `tests/test_types.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from botyard import learning
 
 
 def models_and_maps() -> None:
-    """Descriptions, and what reads them."""
+    """Use descriptions and their readers."""
     pose = botyard.Pose(1.0, 2.0, 0.5)
     assert_type(pose.x, float)
     sim = botyard.Simulation()
@@ -59,7 +59,7 @@ def models_and_maps() -> None:
 
 
 def simulations() -> None:
-    """One world, and many."""
+    """Use one world, and many."""
     sim = botyard.Simulation()
     robot = sim.add_robot("p3dx")
     assert_type(robot, botyard.Robot)
@@ -79,7 +79,7 @@ def simulations() -> None:
 
 
 def errors() -> list[type[Exception]]:
-    """What is raised on purpose is a `BotyardError`."""
+    """Check that deliberate errors are `BotyardError`."""
     kinds: list[type[botyard.BotyardError]] = [
         botyard.ArgumentError,
         botyard.BudgetError,
@@ -101,31 +101,31 @@ class Straight(learning.Task):
     def observation_bounds(
         self, w: botyard.Worlds
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Anything."""
+        """Return unbounded observations."""
         return np.full(2, -100.0, np.float32), np.full(2, 100.0, np.float32)
 
     def action_bounds(
         self, w: botyard.Worlds
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Turning."""
+        """Return bounds of the yaw rate."""
         return -np.ones(1, np.float32), np.ones(1, np.float32)
 
     def on_reset(
         self, w: botyard.Worlds, mask: NDArray[np.int64], rng: learning.EpisodeDraws
     ) -> None:
-        """Draw."""
+        """Draw goals."""
         assert_type(rng.uniform(), NDArray[np.float64])
 
     def act(self, w: botyard.Worlds, actions: NDArray[Any]) -> None:
-        """Turn."""
+        """Set the yaw rate."""
         w.command[:, 0, 2] = actions[:, 0]
 
     def observe(self, w: botyard.Worlds, out: NDArray[np.float32]) -> None:
-        """Look."""
+        """Write the observation."""
         out[:] = w.pose[:, 0, :2]
 
     def reward(self, w: botyard.Worlds, out: NDArray[np.float64]) -> None:
-        """Progress."""
+        """Write the progress as reward."""
         out[:] = w.vel[:, 0, 0]
 
     def done(
@@ -134,12 +134,12 @@ class Straight(learning.Task):
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """Later."""
+        """End no episode."""
         truncated[:] = w.tick >= self.max_steps
 
 
 def tasks() -> None:
-    """Those of the package, and what makes environments of them."""
+    """Use the tasks of the package and their environments."""
     several: list[type[learning.Task]] = [
         learning.Coverage,
         learning.Dock,

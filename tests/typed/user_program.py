@@ -1,5 +1,5 @@
-"""A program of a user who checks types strictly: `tests/test_types.py` has mypy look at
-it.
+"""A user's program under strict type checking, run through mypy by
+`tests/test_types.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from botyard.learning import (
 
 
 def one_world() -> None:
-    """A simulation with robots, stepped, commanded and read."""
+    """Step, command and read a simulation with robots."""
     sim = botyard.Simulation.load("office", seed=1)
     robot = sim.add_robot("p3dx", name="bob", lasers=["lms200"])
     assert_type(robot, botyard.Robot)
@@ -38,7 +38,7 @@ def one_world() -> None:
 
 
 def many_worlds() -> NDArray[np.float64]:
-    """A batch, its parameters, and an episode again."""
+    """Use a batch, its parameters, and a repeated episode."""
     worlds = botyard.Worlds("office", ["p3dx"], 8, threads=2)
     worlds.keep_episodes()
     worlds.command[:, 0, 0] = 0.3
@@ -52,7 +52,7 @@ def many_worlds() -> NDArray[np.float64]:
 
 
 def environments() -> None:
-    """Environments of Gymnasium and PettingZoo."""
+    """Use environments of Gymnasium and PettingZoo."""
     envs = VectorEnvironment("Navigate", 4, rays=16)
     observations, infos = envs.reset(seed=1)
     print(observations, infos, Environment(Exchange(robots=4)).step(np.zeros((4, 2))))

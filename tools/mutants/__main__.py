@@ -33,7 +33,7 @@ Z95 = 1.959963984540054
 
 
 def files() -> list[Path]:
-    """Files that are mutated: files of the layers in `CODE` without kernels, which
+    """Return the files that are mutated: files of the layers in `CODE` without kernels, which
     Numba has compiled.
     """
     found = [
@@ -47,8 +47,8 @@ def files() -> list[Path]:
 
 
 def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
-    """Draw `count` different mutants, all equally likely; `within`: only of files whose
-    paths contain that.
+    """Draw `count` different mutants, all equally likely; `within`: only from files whose paths
+    contain this text.
     """
     pool: list[tuple[Change, bytes]] = []
     for path in files():
@@ -69,7 +69,7 @@ def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
 
 
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """Wilson's confidence interval of 95 % for a proportion (Wilson, JASA 22, 1927)."""
+    """Return Wilson's confidence interval of 95 % for a proportion (Wilson, JASA 22, 1927)."""
     if whole == 0:
         return 0.0, 1.0
     p, z2 = part / whole, Z95 * Z95
@@ -85,8 +85,8 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 def choose(
     record: covered.Record, change: Change, budget: float
 ) -> tuple[list[str], float, bool]:
-    """Tests to run, quick ones and tests of the same layer first; how long they take,
-    s; whether these are all that cover the mutant.
+    """Return the tests to run, quick ones and tests of the same layer first; how long they
+    take, s; and whether they are all tests that cover the mutant.
     """
     layer = f"tests/{Path(change.path).parts[2]}/"
     order = sorted(
@@ -112,43 +112,48 @@ def percent(part: int, whole: int) -> str:
 
 
 def main() -> int:
-    """Run; status 0 unless tests fail without a mutant."""
+    """Run; return 0 unless tests fail without a mutant."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--count", type=int, default=3000, help="how many errors are drawn"
+        "--count", type=int, default=3000, help="number of mutants to draw at random"
     )
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the random choice of mutants"
+    )
     parser.add_argument(
         "--jobs",
         type=int,
         default=max(1, (os.cpu_count() or 1) - 1),
-        help="how many at a time",
+        help="number of mutants that run at the same time",
     )
     parser.add_argument(
         "--budget",
         type=float,
         default=20.0,
-        help="for how long tests are run for one error, s",
+        help="limit of the time of tests for one mutant, s",
     )
     parser.add_argument(
         "--minutes",
         type=float,
         default=math.inf,
-        help="end after this time, with what there is by then",
+        help="stop after this time and report the mutants tried so far",
     )
     parser.add_argument(
-        "--within", default="", help="only files whose paths have this in them"
+        "--within", default="", help="mutate only files whose paths contain this text"
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=covered.KEPT / "mutants.md",
-        help="file of the results",
+        help="file of the report",
     )
     parser.add_argument(
-        "tests", nargs="*", default=list(covered.SUITE), help="tests that are asked"
+        "tests",
+        nargs="*",
+        default=list(covered.SUITE),
+        help="tests that may kill a mutant",
     )
     args = parser.parse_args()
     record = covered.record(args.tests, args.jobs)
@@ -209,7 +214,7 @@ def main() -> int:
 
 
 def key(change: Change) -> str:
-    """Key of a mutant within one state of the code."""
+    """Return the key of a mutant within one state of the code."""
     return f"{change.path}:{change.start}:{change.end}:{change.new}"
 
 
@@ -229,7 +234,7 @@ def keep(
 
 
 def control(record: covered.Record, killers: set[str]) -> list[str]:
-    """Tests that have killed a mutant, but also fail in such a process without one."""
+    """Return the tests that have killed a mutant, but also fail in such a process without one."""
     tests = sorted(killers)
     if not tests:
         return []
@@ -252,21 +257,30 @@ def report(
     lines = [
         "# Mutants",
         "",
-        f"`python -m tools.mutants --count {args.count} --seed "
-        f"{args.seed}{f' --within {args.within}' if args.within else ''}`: "
-        f"{len(asked)} small errors were tried one at a time, and {tests} tests "
-        "asked whether they notice.",
+        (
+            f"`python -m tools.mutants --count {args.count} --seed "
+            f"{args.seed}{(f' --within {args.within}' if args.within else '')}`: "
+            f"{len(asked)} small errors were injected one at a time, and {tests} tests "
+            "were run to detect them."
+        ),
         "",
-        f"- Noticed: {percent(noticed, len(asked))}",
-        f"- Noticed of those in lines that tests carry out: {percent(noticed, len(seen))}",
-        f"- How: a test failed {counts['killed']}, nothing could be imported {counts['import']}, "
-        f"a limit of time or memory {counts['limit']}",
-        f"- Not noticed: {counts['survived']} with all tests that carry out the "
-        f"line, {counts['survived some']} with those that fit into "
-        f"{args.budget:g} s, {counts['unseen']} in lines that no test carries "
-        "out in its own process",
+        f"- Detected: {percent(noticed, len(asked))}",
+        (
+            "- Detected, of the errors in lines that tests execute: "
+            f"{percent(noticed, len(seen))}"
+        ),
+        (
+            f"- How: a test failed {counts['killed']}, an import failed "
+            f"{counts['import']}, a limit of time or memory was exceeded "
+            f"{counts['limit']}"
+        ),
+        (
+            f"- Not detected: {counts['survived']} with all tests that execute the line, "
+            f"{counts['survived some']} with the tests that fit into {args.budget:g} s, "
+            f"{counts['unseen']} in lines that no test executes in its own process"
+        ),
         "",
-        "| layer | noticed |",
+        "| layer | detected |",
         "|---|---|",
     ]
     for layer in CODE:
@@ -280,12 +294,15 @@ def report(
     if unfit:
         lines += [
             "",
-            "Tests that fail in such a process by themselves (what they have noticed is left out):",
+            (
+                "Tests that fail in such a process without any error (their detections "
+                "are left out):"
+            ),
             *(f"- `{t}`" for t in unfit),
         ]
 
     print("\n".join(lines[4:]))
-    lines += ["", "## Not noticed", "", "```diff"]
+    lines += ["", "## Not detected", "", "```diff"]
     for change, source, verdict, _ in sorted(
         asked, key=lambda item: (item[0].path, item[0].start)
     ):

@@ -78,11 +78,11 @@ class Change:
     at_import: bool
 
     def applied(self, source: bytes) -> bytes:
-        """The text of the mutated file."""
+        """Return the text of the mutated file."""
         return source[: self.start] + self.new.encode() + source[self.end :]
 
     def shown(self, source: bytes) -> tuple[str, str]:
-        """The lines that it changes, before and after, each joined to one line."""
+        """Return the lines that the mutant changes, before and after, each joined to one line."""
         after = self.applied(source)
         first = source.rfind(b"\n", 0, self.start) + 1
         last = source.find(b"\n", self.end)
@@ -94,12 +94,12 @@ class Change:
 
     @property
     def line(self) -> int:
-        """The statement's first line."""
+        """Return the statement's first line."""
         return self.lines[0]
 
 
 class _Finder:
-    """Walks over one file."""
+    """Finder of all mutants of one file."""
 
     def __init__(self, path: str, source: bytes) -> None:
         self.path, self.source = path, source
@@ -120,8 +120,8 @@ class _Finder:
     def _operator(
         self, left: ast.AST, right: ast.AST, old: str, new: str
     ) -> tuple[int, int, str] | None:
-        """Where an operator stands between two operands; None where a comment could
-        hold the same letters.
+        """Return the span of an operator between two operands and its replacement; None where a
+        comment could hold the same letters.
         """
         start, end = self._span(left)[1], self._span(right)[0]
         gap = self.source[start:end].decode()
@@ -243,7 +243,7 @@ class _Finder:
             yield (*span, "pass"), "statement"
 
     def find(self) -> Iterator[Change]:
-        """All errors, in the order of the text."""
+        """Yield all mutants in the order of the text."""
         yield from self._block(ast.parse(self.source).body, (0, 0), True)
 
     def _block(
@@ -325,7 +325,7 @@ class _Finder:
         function: tuple[int, int],
         at_import: bool,
     ) -> Iterator[Change]:
-        """Errors in expressions of one statement."""
+        """Find mutants in expressions of one statement."""
         if isinstance(parent, ast.arg) or (
             isinstance(parent, ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef)
             and (
@@ -347,7 +347,7 @@ class _Finder:
 
 
 def _is_log(node: ast.AST) -> bool:
-    """Whether it is a call that only writes a line into a log."""
+    """Return whether a node is a call that only writes a line into a log."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -360,12 +360,12 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def changes(path: str, source: bytes) -> list[Change]:
-    """All mutants of one file, in the order of its text; see `is_real`."""
+    """Return all mutants of one file, in the order of its text; see `is_real`."""
     return list(_Finder(path, source).find())
 
 
 def is_real(change: Change, source: bytes) -> bool:
-    """Whether the mutated file compiles, and differs in its syntax tree."""
+    """Return whether the mutated file compiles, and differs in its syntax tree."""
     try:
         compile(after := change.applied(source), change.path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):

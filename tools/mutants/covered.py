@@ -1,5 +1,5 @@
-"""Coverage by test, and duration of each test: recorded once, and again when a file of
-the code or the tests changes.
+"""Coverage and duration of each test: recorded once, and again when a file of the code or the
+tests changes.
 
 `coverage` records for every line the tests that execute it (dynamic contexts).
 Processes that a test starts are not traced.
@@ -53,7 +53,7 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
 
 
 def state_of(tests: list[str]) -> str:
-    """A digest of all code and of all tests."""
+    """Return a digest of all code and of all tests."""
     digest = hashlib.blake2b(repr((sys.version, tests)).encode(), digest_size=8)
     for path in sorted(
         [
@@ -85,8 +85,8 @@ class Record:
     lines: dict[str, dict[int, set[str]]]
 
     def tests(self, change: Change) -> set[str]:
-        """Tests that cover a mutant: they execute its statement, or, for code that runs
-        at import, any line of the function or file.
+        """Return the tests that cover a mutant: they execute its statement, or, for code that
+        runs at import, any line of the function or file.
         """
         lines = self.lines.get(change.path, {})
 
@@ -107,11 +107,11 @@ class Record:
 
 
 def record(tests: list[str], jobs: int) -> Record:
-    """Record the tests; the last record if nothing has changed since."""
+    """Record the tests; return the last record if no file has changed since."""
     folder = KEPT / state_of(tests)
     data, times = folder / "coverage", folder / "times"
     if not (folder / "complete").exists():
-        print("recording which tests carry out which lines ...", flush=True)
+        print("recording which tests execute which lines ...", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
             old.unlink()
@@ -148,7 +148,7 @@ def record(tests: list[str], jobs: int) -> Record:
 
 
 def read(data: Path, times: Path) -> Record:
-    """Read a record from its files."""
+    """Return the record stored in its files."""
     seconds: dict[str, float] = {}
     bad = set()
     for line in times.read_text("utf-8").splitlines():

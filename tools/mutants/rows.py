@@ -30,7 +30,7 @@ Drawn = tuple[Change, bytes]
 
 
 def rows(priorities: str = "M") -> dict[str, list[str]]:
-    """Tests of the rows that work, ``path::name``."""
+    """Return the tests of the rows that work, ``path::name``."""
     table = tomllib.loads(
         (ROOT / "docs/reference/compatibility.toml").read_text("utf-8")
     )["features"]
@@ -42,7 +42,7 @@ def rows(priorities: str = "M") -> dict[str, list[str]]:
 
 
 def tests_of(names: list[str], record: covered.Record) -> set[str]:
-    """Ids of recorded tests, one for each set of parameters."""
+    """Return the ids of recorded tests, one for each set of parameters."""
     wanted = set(names)
     return {test for test in record.seconds if test.partition("[")[0] in wanted}
 
@@ -50,8 +50,8 @@ def tests_of(names: list[str], record: covered.Record) -> set[str]:
 def lines_of(
     row_tests: dict[str, set[str]], record: covered.Record
 ) -> dict[str, dict[tuple[str, int], int]]:
-    """For each row: the lines that its tests execute, and how many rows' tests execute
-    each.
+    """Return for each row the lines that its tests execute, and how many rows' tests execute
+    each line.
     """
     rows_by_test: dict[str, set[str]] = {}
     for row, tests in row_tests.items():
@@ -74,8 +74,8 @@ def draw(
     each: int,
     seed: str,
 ) -> Iterator[Drawn]:
-    """Mutants of a row, at most one for a statement: first the mutants of lines that the
-    fewest rows execute.
+    """Draw the mutants of a row, at most one for a statement: first the mutants of lines that
+    the fewest rows execute.
     """
     order = [place for place in lines if place in pool]
     random.Random(seed).shuffle(order)
@@ -92,7 +92,7 @@ def draw(
 
 
 def pool_of(places: set[tuple[str, int]]) -> dict[tuple[str, int], list[Drawn]]:
-    """All mutants of these lines; kernels are left out, for Numba compiles them."""
+    """Return all mutants of these lines; leave kernels out, because Numba compiles them."""
     pool: dict[tuple[str, int], list[Drawn]] = {}
     for name in sorted({path for path, _ in places if path.startswith("src/")}):
         source = (ROOT / name).read_bytes()
@@ -106,7 +106,7 @@ def pool_of(places: set[tuple[str, int]]) -> dict[tuple[str, int], list[Drawn]]:
 
 
 def main() -> int:
-    """Run; status 1: a mutant survived."""
+    """Run; return 1 if a mutant survived."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -114,27 +114,31 @@ def main() -> int:
         "rows", nargs="*", help="rows, such as MOT-002; default: all of --priority"
     )
     parser.add_argument(
-        "--priority", default="M", help="priorities of the rows, such as MS"
+        "--priority", default="M", help="priorities of the rows to check, such as MS"
     )
-    parser.add_argument("--each", type=int, default=3, help="errors for each row")
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument(
+        "--each", type=int, default=3, help="number of mutants for each row"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the random choice of mutants"
+    )
     parser.add_argument(
         "--jobs",
         type=int,
         default=max(1, (os.cpu_count() or 1) - 1),
-        help="how many at a time",
+        help="number of mutants that run at the same time",
     )
     parser.add_argument(
         "--minutes",
         type=float,
         default=math.inf,
-        help="end after this time, with what there is by then",
+        help="stop after this time and report the mutants tried so far",
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=covered.KEPT / "rows.md",
-        help="file of the results",
+        help="file of the report",
     )
     args = parser.parse_args()
     named = {
@@ -145,9 +149,10 @@ def main() -> int:
     files = sorted(
         {name.partition("::")[0] for names in rows("MSC").values() for name in names}
     )
+    # Tests of these folders run the code in other processes, where coverage is not recorded.
     files = [
         path for path in files if not path.startswith(("tests/page/", "tests/ros/"))
-    ]  # their code runs in other processes
+    ]
     record = covered.record(files, args.jobs)
     row_tests = {row: tests_of(names, record) for row, names in named.items()}
     every = {row: tests_of(names, record) for row, names in rows("MSC").items()}
@@ -218,13 +223,16 @@ def _key(row: str, item: Drawn) -> str:
 
 
 def report(output: Path, done: list[tuple[str, Drawn, str]], unseen: list[str]) -> int:
-    """Write the score and all mutants that survived; 1 if there is one."""
+    """Write the score and all mutants that survived; return 1 if there is one."""
     counts = Counter(verdict for *_, verdict in done)
     lines = [
         "# Mutants of rows",
         "",
-        f"- Noticed by the tests of the row: {percent(sum(counts[v] for v in NOTICED), len(done))}",
-        f"- Rows whose tests run in other processes alone: {' '.join(unseen) or 'none'}",
+        (
+            "- Detected by the tests of the row: "
+            f"{percent(sum(counts[v] for v in NOTICED), len(done))}"
+        ),
+        f"- Rows whose tests run only in other processes: {' '.join(unseen) or 'none'}",
         "",
         "```diff",
     ]

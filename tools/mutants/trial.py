@@ -124,7 +124,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Watcher:
-    """Plugin of pytest that collects the tests that have failed."""
+    """Pytest plugin that collects the tests that have failed."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
@@ -135,7 +135,7 @@ class _Watcher:
 
 
 def module_name(path: str) -> str:
-    """The module of a file of ``src``."""
+    """Return the name of the module of a file of ``src``."""
     parts = Path(path).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -181,7 +181,7 @@ class Trial:
                 os._exit(99)
 
     def poll(self) -> Outcome | None:
-        """The outcome; None while the trial runs."""
+        """Return the outcome; None while the trial runs."""
         done, status = os.waitpid(self.child, os.WNOHANG)
         if done:
             self._clean()
@@ -195,7 +195,7 @@ class Trial:
         return outcome
 
     def end(self) -> int:
-        """Kill the process. Returns its wait status."""
+        """Kill the process and return its wait status."""
         os.kill(self.child, signal.SIGKILL)
         status = os.waitpid(self.child, 0)[1]
         self._clean()
@@ -203,12 +203,12 @@ class Trial:
         return status
 
     def _clean(self) -> None:
-        """Kill processes that its tests have left behind."""
+        """Kill processes that the trial's tests have left behind."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.child, signal.SIGKILL)
 
     def wait(self) -> Outcome:
-        """Wait for the outcome."""
+        """Wait for the outcome and return it."""
         pause = 0.002
         while (outcome := self.poll()) is None:
             time.sleep(pause)
@@ -244,7 +244,7 @@ def _child(
     import pytest
 
     watcher = _Watcher()
-    # without pytest's rewriting of asserts, which would compile the tests anew
+    # Switch off pytest's rewriting of asserts, which would compile the tests again for each mutant.
     options = [
         "-q",
         "--assert=plain",

@@ -1,16 +1,19 @@
 // The center of the page: it makes the stores and passes each message to the stores that need it.
 
-import { PAST, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
+import { PAST, type CourseResult, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP, type WorldMap } from "./net/frames";
+import { Adding } from "./stores/adding.svelte";
 import { Capture } from "./stores/capture.svelte";
 import { Chart } from "./stores/chart.svelte";
 import { Clock } from "./stores/clock.svelte";
+import { Conditions } from "./stores/conditions.svelte";
 import { Commands, type Subjects } from "./stores/commands";
 import { Drag } from "./stores/drag";
-import { Driving } from "./stores/driving";
+import { Driving } from "./stores/driving.svelte";
 import { Fleet } from "./stores/fleet";
 import type { KeptValues } from "./stores/kept";
+import { FleetTable } from "./stores/fleettable.svelte";
 import { Log } from "./stores/log.svelte";
 import { Maps } from "./stores/maps.svelte";
 import { Movie } from "./stores/movie";
@@ -25,13 +28,16 @@ import { Roster } from "./stores/roster.svelte";
 import { Selection } from "./stores/selection.svelte";
 import { Session } from "./stores/session.svelte";
 import { Settings } from "./stores/settings.svelte";
+import { keepSight, keptSight, sightIn, type KeptSight, type Sight } from "./stores/sight";
 import { TimeLine } from "./stores/timeline.svelte";
 import { Tools } from "./stores/tools.svelte";
 import { Touch } from "./stores/touch";
+import { Trips } from "./stores/trips.svelte";
 import { Undo } from "./stores/undo";
 import { Written } from "./stores/written.svelte";
 import { Viewpoint } from "./stores/viewpoint.svelte";
 import { Camera } from "./view/camera";
+import { Contacts } from "./view/contacts";
 import type { LayerName } from "./view/layers";
 import { World } from "./view/world";
 
@@ -39,7 +45,13 @@ import { World } from "./view/world";
 export interface Browser {
   /** May throw: some browsers keep nothing for some pages. */
   storage: () => KeptValues;
+  /** Storage of this tab. */
+  tabStorage: () => KeptValues;
   prefersDark: boolean;
+  /** Whether the pointer is a finger. */
+  touches: boolean;
+  /** The part of the address after the #, as it was opened. */
+  hash: string;
   /** Of the window, pixels. */
   width: number;
   nextRepaint: (paint: () => void) => void;
@@ -54,6 +66,9 @@ export interface Browser {
 
 /** Robots whose values the simulator is asked for. */
 const MAX_DETAILS = 50;
+const FINGER_HINT = "Tap a robot to see what it senses, drag it to move it, drive it with the joystick. Two fingers pan and zoom. Help is in the toolbar.";
+/** What is seen is kept when it has not changed for so long, ms. */
+const KEEP_AFTER = 300;
 const HINT = "Click a robot to see what it senses, drag it to move it, drive it with the arrow keys. ? shows all keys.";
 
 export class App implements Subjects {
@@ -63,6 +78,7 @@ export class App implements Subjects {
   readonly notices = new Notices();
   readonly roster = new Roster();
   readonly readouts = new Readouts();
+  readonly conditions = new Conditions(this.roster);
   readonly painter: Painter;
   readonly session: Session;
   readonly settings: Settings;
@@ -73,6 +89,9 @@ export class App implements Subjects {
   readonly drag: Drag;
   readonly driving: Driving;
   readonly fleet: Fleet;
+  readonly adding: Adding;
+  readonly trips: Trips;
+  readonly table: FleetTable;
   readonly clock: Clock;
   readonly maps: Maps;
   readonly capture: Capture;
@@ -86,7 +105,14 @@ export class App implements Subjects {
   readonly recording: Recording;
   readonly movie: Movie;
   readonly written: Written;
+  /** Address of the picture that is being printed; "": none. */
+  printing = $state("");
+  /** Docks of the map. */
+  mapDocks = $state(0);
   private pendingSchema: Schema | null = null;
+  /** What is to be seen once the world is there. */
+  private wantedSight: Sight | KeptSight | null;
+  private keepTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     url: string,
@@ -107,14 +133,27 @@ export class App implements Subjects {
     this.log = new Log(this.settings);
     const selection = (this.selection = new Selection(world, roster, (names) => this.selected(names), redraw));
     const viewpoint = (this.viewpoint = new Viewpoint(camera, world, redraw));
-    this.tools = new Tools(world, camera, session, notices, redraw);
     const undo = (this.undo = new Undo(session, notices));
+    this.tools = new Tools(
+      world,
+      camera,
+      {
+        model: (name) => this.adding.model(name),
+        add: ({ model, name, count }, pose) => void this.adding.add(model, name, count, pose),
+        send: (at, th, more) => void this.trips.send(at, th, more),
+        area: (from, to) => this.adding.drawn(from, to),
+      },
+      redraw,
+    );
+    this.adding = new Adding(world, session, notices, selection, this.tools, redraw, undo.group);
     this.recording = new Recording(session, notices);
     this.movie = new Movie(session, notices);
     this.written = new Written(session, browser.save);
-    this.drag = new Drag(world, roster, session, redraw, undo, notices);
+    this.drag = new Drag(world, roster, session, redraw, undo, notices, new Contacts(world), () => this.settings.snaps);
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);
+    this.trips = new Trips(world, this.fleet, session, notices, redraw, undo.group);
+    this.table = new FleetTable(this.roster, this.conditions, this.trips, session, selection);
     this.clock = new Clock(session);
     this.timeline = new TimeLine(session, notices, () => this.clock.info.time, () => this.lookedBack());
     this.chart = new Chart(session);
@@ -122,10 +161,20 @@ export class App implements Subjects {
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
     this.probe = new Probe(world, camera, session, () => roster.firstRobot(selection.names), redraw);
     this.panels = new Panels(browser.width, session, notices);
-    this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw);
+    const kept = keptSight(browser.tabStorage);
+    this.wantedSight = sightIn(browser.hash) ?? kept;
+    if (kept) Object.assign(this.panels, { side: kept.side, stick: kept.stick, table: kept.table });
+    this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw, () => this.toggleTable());
     this.touch = new Touch(world, camera, session, roster, selection, viewpoint, this.drag, this.tools);
     this.restyled(null);
     connection.view = this.view();
+  }
+
+  /** Show the table of the fleet, or hide it. */
+  toggleTable(): void {
+    this.panels.table = !this.panels.table;
+    this.connection.setView(this.view());
+    this.keepSight();
   }
 
   useToken(token: string): void {
@@ -159,6 +208,22 @@ export class App implements Subjects {
       this.drag.lose();
     }
     session.looksBack = timeline.isLooking;
+    void this.askCourse();
+    this.trips.place(timeline.isLooking);
+  }
+
+  /** The last minutes of the first selected robot, until the moment that is shown. */
+  private async askCourse(): Promise<void> {
+    const { selection, roster, session, readouts, timeline } = this;
+    const [name] = selection.names;
+    const { looked } = timeline;
+    if (!looked) readouts.past = null;
+    if (!name || !roster.robot(name) || session.status !== "open" || session.isReplay) return;
+    if (!looked && readouts.histories.has(name)) return;
+    const course = await session.ask<CourseResult>({ type: "course", name, until: looked?.time ?? null });
+    if (!course || timeline.looked !== looked) return;
+    if (looked) readouts.look(course);
+    else readouts.before(course);
   }
 
   private receive(message: Push): void {
@@ -176,6 +241,8 @@ export class App implements Subjects {
     } else if (message.type === "marks") this.timeline.marked(message.marks);
     else if (message.type === "details") this.detailed(message);
     else if (message.type === "files") this.written.paths = message.paths;
+    else if (message.type === "trips") this.trips.received(message.trips);
+    else if (message.type === "fleet") this.table.received(message);
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
 
@@ -198,7 +265,7 @@ export class App implements Subjects {
   }
 
   private hint(): void {
-    if (!this.session.readOnly && this.settings.takeHint()) this.notices.say(HINT, false, 10);
+    if (!this.session.readOnly && this.settings.takeHint()) this.notices.say(this.browser.touches ? FINGER_HINT : HINT, false, 10);
   }
 
   private setSchema(schema: Schema): void {
@@ -219,12 +286,67 @@ export class App implements Subjects {
     roster.set(schema);
     selection.renumber(before);
     drag.regrab(held, dx, dy);
+    this.trips.place(this.session.looksBack);
     this.viewpoint.forget((name) => world.rows.has(name));
   }
 
   private setMap(map: WorldMap): void {
+    this.mapDocks = map.places.filter((p) => p.kind.toLowerCase().includes("dock")).length;
     this.world.setMap(map);
     this.painter.redraw();
+  }
+
+  // -- what is seen
+
+  /** What is seen now. */
+  sight(): Sight {
+    const { camera, viewpoint, selection, world } = this;
+    const [ox, oy] = world.schema?.origin ?? [0, 0];
+    return { x: camera.x + ox, y: camera.y + oy, scale: camera.scale, selected: [...selection.names], follow: viewpoint.follow ?? "", headingUp: viewpoint.headingUp };
+  }
+
+  /** Keep what is seen for a reload of this tab, soon. */
+  keepSight(): void {
+    clearTimeout(this.keepTimer);
+    this.keepTimer = setTimeout(() => {
+      const { panels, viewpoint, maps } = this;
+      if (!viewpoint.fitted || this.wantedSight) return;
+      const { side, table, stick } = panels;
+      keepSight(this.browser.tabStorage, { ...this.sight(), map: maps.name, moved: viewpoint.moved, side, table, stick });
+    }, KEEP_AFTER);
+  }
+
+  /** The world is there for the first time: show what was seen before the reload, or what the link shows. */
+  private takeSight(): void {
+    const { wantedSight: sight, world, viewpoint, selection } = this;
+    this.wantedSight = null;
+    if (!sight || ("map" in sight && sight.map !== this.maps.name)) return;
+    const [ox, oy] = world.schema?.origin ?? [0, 0];
+    const names = sight.selected.filter((n) => world.rows.has(n));
+    if (names.length) selection.set(names);
+    viewpoint.restore(sight.x - ox, sight.y - oy, sight.scale, "moved" in sight ? sight.moved : true);
+    viewpoint.headingUp = sight.headingUp;
+    if (world.rows.has(sight.follow)) viewpoint.followRobot(sight.follow);
+  }
+
+  /** Give a file to the user. */
+  download(blob: Blob, name: string): void {
+    this.browser.download(blob, name);
+  }
+
+  share(): void {
+    this.panels.open("share");
+  }
+
+  /** Print a picture of the world. */
+  async print(): Promise<void> {
+    const picture = await this.painter.stage?.picture("png");
+    if (picture) this.printing = URL.createObjectURL(picture);
+  }
+
+  printed(): void {
+    URL.revokeObjectURL(this.printing);
+    this.printing = "";
   }
 
   // -- what a person has changed
@@ -232,12 +354,13 @@ export class App implements Subjects {
   private selected(names: string[]): void {
     this.readouts.keepOnly(names);
     this.driving.letGo();
+    void this.askCourse();
     this.connection.setView(this.view());
   }
 
   /** Values of the selected, and what their devices have found. */
   private detailed(message: Details): void {
-    this.readouts.receive(message.time, message.robots);
+    this.readouts.receive(message.time, message.robots, performance.now(), this.timeline.isLooking);
     const marked = message.robots.map((r) => [r.name, r.devices.flatMap((d) => d.marks)] as const).filter(([, marks]) => marks.length);
     if (marked.length || this.world.marks.size) this.painter.redraw();
     this.world.marks = new Map(marked);
@@ -259,6 +382,7 @@ export class App implements Subjects {
       odometry: layers.odometry,
       velocity: layers.velocity,
       selected: this.selection.names.slice(0, MAX_DETAILS),
+      fleet: this.panels.table,
     };
   }
 
@@ -274,15 +398,17 @@ export class App implements Subjects {
         this.pendingSchema = null;
         this.setSchema(next);
       }
-      world.setFrame(frame);
+      if (world.setFrame(frame)) this.conditions.framed(frame.state);
     }
-    viewpoint.update();
+    if (viewpoint.update() && this.wantedSight) this.takeSight();
     this.painter.stage?.drawNow();
     if (frame) {
       connection.acknowledge(frame.number);
       if (!(frame.flags & PAST)) this.clock.framed(frame, performance.now());
     }
     viewpoint.scale = camera.scale;
+    if (frame) this.session.received = performance.now();
+    this.keepSight();
     return frame !== null;
   }
 }

@@ -13,6 +13,8 @@ declare global {
   }
 }
 
+const { hash } = location; // the token is taken out of it
+const dark = window.matchMedia?.("(prefers-color-scheme: dark)");
 const token = new Token(location, () => sessionStorage, (address) => history.replaceState(null, "", address));
 
 /** Let the browser save what is at an address. */
@@ -25,7 +27,10 @@ function save(url: string, name: string): void {
 
 const browser: Browser = {
   storage: () => localStorage,
-  prefersDark: window.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false,
+  tabStorage: () => sessionStorage,
+  prefersDark: dark?.matches ?? false,
+  touches: window.matchMedia?.("(pointer: coarse)").matches ?? false,
+  hash,
   width: window.innerWidth,
   nextRepaint: (paint) => void requestAnimationFrame(paint),
   fetch: (url, init) => fetch(url, init),
@@ -43,6 +48,7 @@ const scheme = location.protocol === "https:" ? "wss" : "ws";
 const app = new App(`${scheme}://${location.host}/ws`, token.get(), browser);
 window.__sim = app;
 mount(Page, { target: document.getElementById("app")!, props: { app } });
+dark?.addEventListener("change", (e) => app.settings.prefer(e.matches));
 window.addEventListener("hashchange", () => {
   const other = token.take(); // an address with another token was pasted into this tab
   if (other) app.useToken(other);

@@ -26,8 +26,8 @@ export function shown(text: string, limit = MAX_NAME): string {
 }
 
 /** "1 robot", "3 robots". */
-export function count(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? "" : "s"}`;
+export function count(n: number, what: string, many = `${what}s`): string {
+  return `${n} ${n === 1 ? what : many}`;
 }
 
 /** A number with so many decimals; what rounds to zero has no sign. */

@@ -37,10 +37,15 @@ let storage: FakeStorage;
 let tokens: string[];
 let saved: [string, string][];
 
+const tab = new FakeStorage();
+
 function made(more: Partial<Browser> = {}): App {
   const browser: Browser = {
     storage: () => storage,
+    tabStorage: () => tab,
     prefersDark: false,
+    touches: false,
+    hash: "",
     width: 1000,
     nextRepaint: (paint) => void repaints.push(paint),
     fetch: () => Promise.resolve(new Response("", { status: 404 })),
@@ -309,13 +314,13 @@ describe("gestures", () => {
     app.touch.hover(2);
     expect(app.selection.hoverName).toBe("r2");
     app.tools.set("measure");
-    app.touch.measure(0, 0, 50, 50, true);
+    app.touch.use(0, 0, 50, 50, true, false);
     expect(app.world.measure).not.toBe(null);
     app.touch.zoomAt(50, 50, 2);
     const { x, scale } = app.camera;
     app.touch.pan(scale, 0);
     expect(app.camera.x).toBeCloseTo(x - 1);
-    app.touch.place(0, 0, 0, 0, true); // nothing is to be placed
+    app.touch.use(0, 0, 0, 0, true, false); // nothing is to be placed
   });
 });
 

@@ -88,7 +88,7 @@ describe("maps", () => {
     expect(await maps.upload([huge])).toBe(false);
     answers.upload = () => Promise.resolve(new Response("line 3: no map", { status: 422 }));
     expect(await maps.upload([new File(["x"], "bad.map")])).toBe(false);
-    expect(notices.said).toEqual(["a b.map loaded [undo]", "lab.zip loaded [undo]", "!huge.map: 64 MiB; at most 64 MiB are taken", "!line 3: no map"]);
+    expect(notices.said).toEqual(["a b.map loaded [undo]", "lab.yaml loaded [undo]", "!huge.map: 64 MiB; at most 64 MiB are taken", "!line 3: no map"]);
   });
 
   it("of the simulator are loaded by name", async () => {

@@ -32,8 +32,7 @@ function recorder(tool: Hands["tool"] = "select", touch = true, isFollowing = fa
     pan: note("pan"),
     zoomAt: note("zoom"),
     box: note("box"),
-    measure: note("measure"),
-    place: note("place"),
+    use: (...args) => note(tool)(...args.slice(0, 5)),
     followRow: note("follow"),
   };
   return { gestures: new Gestures(hands), calls };

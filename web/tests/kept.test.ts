@@ -14,7 +14,7 @@ describe("values that are read", () => {
   it.each(NONSENSE)("nonsense (%j) is as if it were not there", (value) => {
     expect(themeOf(value, false)).toBe("light");
     expect(themeOf(value, true)).toBe("dark");
-    expect(colorsOf(value)).toBe("model");
+    expect(colorsOf(value)).toBe("auto");
     expect(rendererOf(value)).toBe("auto");
     expect(logOf(value)).toBe(false);
     expect(hintedOf(value)).toBe(false);
@@ -75,7 +75,7 @@ describe("settings", () => {
   it("survive each other's versions and nonsense", () => {
     for (const text of [null, "", "nonsense", "[]", '{"theme": 3, "layers": ["grid"], "renderer": {}, "log": "yes", "colorBy": null}', '{"theme": {"toString": 1}}']) {
       const { settings } = made(text, true);
-      expect([settings.theme, settings.colorBy, settings.rendererChoice, settings.showLog]).toEqual(["dark", "model", "auto", false]);
+      expect([settings.theme, settings.colorBy, settings.rendererChoice, settings.showLog]).toEqual(["dark", "auto", "auto", false]);
       expect(settings.layers).toEqual(defaultLayers());
     }
     expect(() => new Settings(noStorage, false, () => {}).setTheme("dark")).not.toThrow();

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { DriveCommand } from "../src/hands/driving";
 import { Drag, MOVE_PERIOD } from "../src/stores/drag";
-import { Driving } from "../src/stores/driving";
+import { Driving } from "../src/stores/driving.svelte";
 import { Fleet } from "../src/stores/fleet";
 import { AT_ONCE, batches, wrap } from "../src/stores/ports";
 import { Roster } from "../src/stores/roster.svelte";

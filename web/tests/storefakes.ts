@@ -90,7 +90,7 @@ export function model(name: string, drives = true): Model {
 }
 
 export function body(name: string, which = 0, robot = true): BodyInfo {
-  return { name, model: which, robot, port: 0 };
+  return { name, model: which, robot, port: 0, kind: robot ? "robot" : "thing", color: 0 };
 }
 
 /** A map whose walls are behind `url`; "": no map. */
@@ -107,7 +107,7 @@ export function schema(robots: string[], others: string[] = [], number = 1, orig
 export function frame(poses: [number, number, number][], more: Partial<Frame> = {}): Frame {
   return {
     schema: 1, flags: 0, time: 1, tick: 10, number: 1, ratio: 1, stepMs: 0.1, speed: 1, pose: new Float32Array(poses.flat()),
-    state: new Uint8Array(poses.length), odometry: null, velocity: null, readings: [], ...more,
+    state: new Uint8Array(poses.length), odometry: null, velocity: null, readings: [], fields: [], ...more,
   }; // prettier-ignore
 }
 

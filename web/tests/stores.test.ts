@@ -11,7 +11,7 @@ import { MAX_HISTORIES, MAX_SAMPLES, Readouts } from "../src/stores/readouts.sve
 import { Roster } from "../src/stores/roster.svelte";
 import { Selection } from "../src/stores/selection.svelte";
 import { Session } from "../src/stores/session.svelte";
-import { Tools } from "../src/stores/tools.svelte";
+import { Tools, type Uses } from "../src/stores/tools.svelte";
 import { Viewpoint } from "../src/stores/viewpoint.svelte";
 import { Camera } from "../src/view/camera";
 import { World } from "../src/view/world";
@@ -312,10 +312,17 @@ describe("the viewpoint", () => {
 describe("tools", () => {
   const made = () => {
     const w = world();
-    const simulator = new FakeSimulator();
-    simulator.catalog = { models: [model("p3dx")] };
-    const notices = new FakeNotices();
-    return { ...w, simulator, notices, tools: new Tools(w.world, w.camera, simulator, notices, w.redraw) };
+    const models = [model("p3dx")];
+    const added: unknown[][] = [];
+    const sent: unknown[][] = [];
+    const areas: unknown[][] = [];
+    const uses: Uses = {
+      model: (name) => models.find((m) => m.name === name),
+      add: (...all) => void added.push(all),
+      send: (...all) => void sent.push(all),
+      area: (...all) => void areas.push(all),
+    };
+    return { ...w, added, sent, areas, tools: new Tools(w.world, w.camera, uses, w.redraw) };
   };
 
   it("select what is in a box, from whichever corner", () => {
@@ -339,31 +346,56 @@ describe("tools", () => {
     expect([tools.tool, world.measure]).toEqual(["select", null]);
   });
 
-  it("place a body where the hand was, pointing where it went", async () => {
-    const { tools, world, simulator, notices } = made();
+  it("place a body where the hand was, pointing where it went", () => {
+    const { tools, world, added } = made();
     world.schema!.origin = [100, 200];
-    simulator.answers.add = ["p3dx\u0007"];
     tools.startPlacing({ model: "p3dx", count: 2, name: "n" });
-    tools.place(60, 40, 60, 20, false);
-    expect(world.preview).toMatchObject({ x: 1, y: 1, th: Math.PI / 2 });
-    tools.place(60, 40, 60, 20, true);
-    await settle();
-    expect(simulator.asked).toEqual([{ type: "add", model: "p3dx", name: "n", count: 2, x: 101, y: 201, th: Math.PI / 2 }]);
-    expect([world.preview, tools.tool, tools.placing, notices.said]).toEqual([null, "select", null, ["p3dx\\x07 added"]]);
+    tools.use(60, 40, 60, 20, false);
+    expect(world.preview!.poses).toEqual([[1, 1, Math.PI / 2]]);
+    tools.use(60, 40, 60, 20, true);
+    expect(added).toEqual([[{ model: "p3dx", count: 2, name: "n" }, [101, 201, Math.PI / 2]]]);
+    expect([world.preview, tools.tool, tools.placing]).toEqual([null, "select", null]);
   });
 
-  it("place nothing of which the model is not known, and do not turn for a trembling hand", async () => {
-    const { tools, simulator, world } = made();
+  it("place nothing of which the model is not known, and do not turn for a trembling hand", () => {
+    const { tools, added, world } = made();
     tools.place(1, 1, 1, 1, true);
     tools.startPlacing({ model: "unknown", count: 1, name: "" });
     tools.place(1, 1, 1, 1, true);
-    expect(simulator.asked).toEqual([]);
+    expect(added).toEqual([]);
     world.measure = { from: [0, 0], to: [1, 1] };
     tools.startPlacing({ model: "p3dx", count: 1, name: "" });
     expect([tools.tool, world.measure]).toEqual(["place", null]);
     tools.place(50, 50, 50, 45, true);
-    await settle();
-    expect(simulator.of("add")[0].th).toBe(0);
+    expect((added[0][1] as number[])[2]).toBe(0);
+  });
+
+  it("send robots to goals: a click for any heading, a drag for one, Shift for one more", () => {
+    const { tools, world, sent } = made();
+    world.schema!.origin = [100, 200];
+    tools.set("goal");
+    tools.use(60, 40, 60, 40, true);
+    tools.use(60, 40, 90, 40, true, true);
+    expect(sent).toEqual([[[101, 201], null, false], [[101, 201], 0, true]]); // prettier-ignore
+    expect(tools.tool).toBe("goal");
+  });
+
+  it("are worked by keys alone: a cross is moved, Enter presses, A and D turn", () => {
+    const { tools, world, added, areas } = made();
+    expect(tools.key("ArrowUp", false)).toBe(false);
+    tools.startPlacing({ model: "p3dx", count: 1, name: "" });
+    for (const key of ["ArrowRight", "ArrowUp", "a", "a", "d"]) expect(tools.key(key, false)).toBe(true);
+    expect([world.cross, tools.key("q", false)]).toEqual([[1.2, 1.2], false]);
+    tools.key("ArrowLeft", true);
+    tools.key("Enter", false);
+    expect((added[0][1] as number[]).map((v) => Number(v.toFixed(3)))).toEqual([1.1, 1.2, 0.087]);
+    expect([tools.tool, world.cross]).toEqual(["select", null]);
+    tools.set("measure");
+    for (const key of ["Enter", "ArrowRight", "Enter"]) tools.key(key, false);
+    expect(world.measure).toEqual({ from: [0, 0], to: [1.2, 0] });
+    tools.set("area");
+    for (const key of ["Enter", "ArrowRight", "ArrowDown", "Enter"]) tools.key(key, false);
+    expect(areas).toEqual([[[0, 0], [1.2, -1.2]]]); // prettier-ignore
   });
 });
 

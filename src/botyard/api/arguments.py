@@ -1,7 +1,7 @@
 """Validation of arguments of the public API.
 
 Each error names the argument, the expected value and the found value. A check takes one
-or two microseconds: use these checks in constructors and set-up, and faster ones in
+or two microseconds: use these checks in constructors and set-up, but faster checks in
 code that runs in each step. This module imports almost nothing of botyard.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _is_numpys(value: object, *names: str) -> bool:
-    """Return whether a value is an instance of one of these NumPy types.
+    """Return whether a value is an instance of a NumPy type, given by the type's name.
 
     NumPy is not imported: if it is not loaded, there can be no such value.
     """
@@ -43,7 +43,13 @@ def is_bool(value: object) -> bool:
 
 
 def found(value: object) -> str:
-    """Return a short description of a wrong value: value and type, or shape and dtype."""
+    """Return a short description of a wrong value: value and type, or shape and dtype.
+
+    Parameters
+    ----------
+    value : object
+        Value of a caller, of any type; it is cut, escaped and kept on one line.
+    """
     if _is_numpys(value, "ndarray"):
         return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
     # The value is cut, because a user's object may print pages.
@@ -51,7 +57,7 @@ def found(value: object) -> str:
 
 
 def _range(low: float, high: float, above: bool) -> str:
-    """Return a description of a range of numbers."""
+    """Return text that describes a range of numbers, for an error message."""
     if math.isinf(low) and math.isinf(high):
         return "a finite number"
     if math.isinf(high):
@@ -116,6 +122,15 @@ def whole(
 ) -> int:
     """Return a whole number within inclusive bounds; bool is rejected.
 
+    Parameters
+    ----------
+    value : object
+        Value of a caller, a Python or NumPy integer.
+    what : str
+        Name of the argument, for the error.
+    low, high : int, optional
+        Bounds, inclusive; None: no bound.
+
     Raises
     ------
     ArgumentError
@@ -152,6 +167,13 @@ MAX_SEED = 2**64 - 1
 def seed(value: object, what: str = "seed") -> int:
     """Return a seed for random numbers: a whole number of 64 bits, signed or unsigned.
 
+    Parameters
+    ----------
+    value : object
+        Value of a caller, a Python or NumPy integer.
+    what : str
+        Name of the argument, for the error.
+
     Raises
     ------
     ArgumentError
@@ -161,7 +183,7 @@ def seed(value: object, what: str = "seed") -> int:
 
 
 def flag(value: object, what: str) -> bool:
-    """Return a bool.
+    """Return `value` if it is True or False.
 
     Raises
     ------
@@ -175,6 +197,15 @@ def flag(value: object, what: str) -> bool:
 
 def one_of(value: object, what: str, known: Iterable[str]) -> str:
     """Return `value` if it is one of the words `known`.
+
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
+    known : iterable of str
+        Words that are valid.
 
     Raises
     ------
@@ -192,6 +223,17 @@ def one_of(value: object, what: str, known: Iterable[str]) -> str:
 
 def instance(value: object, what: str, kind: type[Any], hint: str = "") -> Any:
     """Return `value` if it is an instance of `kind`.
+
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
+    kind : type
+        Class of valid values.
+    hint : str
+        How to get such a value, for the error.
 
     Raises
     ------
@@ -239,6 +281,13 @@ def pose(value: object, what: str = "pose") -> Pose:
 
     The numbers come as a `Pose`, a tuple, a list or an array.
 
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
+
     Raises
     ------
     ArgumentError
@@ -257,10 +306,16 @@ def pose(value: object, what: str = "pose") -> Pose:
 
 
 def place(value: object, what: str) -> Pose:
-    """Return a pose from two or three finite numbers x (m), y (m), and optionally th
-    (rad).
+    """Return a pose from x, y (m) and optionally th (rad), all of them finite.
 
     The numbers come as a `Pose`, a tuple, a list or an array.
+
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
 
     Raises
     ------
@@ -282,7 +337,7 @@ def place(value: object, what: str) -> Pose:
 def triple(
     values: tuple[object, object, object], *what: str
 ) -> tuple[float, float, float]:
-    """Return three finite numbers; `what` holds their names.
+    """Return three finite numbers as floats; `what` holds their names, for the error.
 
     Raises
     ------
@@ -295,6 +350,13 @@ def triple(
 
 def poses(value: object, what: str = "poses") -> list[Pose]:
     """Return a list of poses from an (n, 3) array or a sequence of poses.
+
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
 
     Raises
     ------
@@ -310,8 +372,8 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
         and value.shape[1] == 3
         and value.dtype.kind in "fiu"
     ):
-        # Checked as a whole: a call per row takes most of the time for thousands of
-        # robots.
+        # Check the array as a whole: for thousands of robots, a call per row would take
+        # most of the time.
         wrong = np.flatnonzero(~np.isfinite(value).all(axis=1))
         if not len(wrong):
             return [Pose(*row) for row in value.astype(np.float64).tolist()]
@@ -333,17 +395,25 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
 def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
     """Return finite numbers as an (n, `columns`) float64 array.
 
+    Parameters
+    ----------
+    value : object
+        Array or sequence of rows.
+    what : str
+        Name of the argument, for the error.
+    columns : int
+        Length of a row.
+
     Raises
     ------
     ArgumentError
         `value` has another shape, or contains an element that is not a finite number;
-        the
-        error names the first such row.
+        the error names the first such row.
     """
     import numpy as np
 
     try:
-        # Contiguous, because kernels read the memory directly.
+        # Make the array contiguous, because kernels read the memory directly.
         values = np.ascontiguousarray(value, np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
@@ -393,6 +463,15 @@ def several(value: object, what: str, of: str) -> list[Any]:
 
     A str is rejected, because it is almost always a single element by mistake.
 
+    Parameters
+    ----------
+    value : object
+        Value of a caller.
+    what : str
+        Name of the argument, for the error.
+    of : str
+        Plural noun of the elements.
+
     Raises
     ------
     ArgumentError
@@ -404,7 +483,7 @@ def several(value: object, what: str, of: str) -> list[Any]:
 
 
 class Rows(dict[str, int]):
-    """Row numbers by name.
+    """Mapping from names to row numbers.
 
     An unknown name raises `UnknownNameError` with a suggestion.
 
@@ -413,9 +492,9 @@ class Rows(dict[str, int]):
     Attributes
     ----------
     lowest_free : dict of str to int
-        For bases of names: all names with lower numbers are taken. Only a mapping that
-        is made of another one keeps it, because rows are added to such a mapping, and
-        removed from a new one.
+        For the base of a name (`p3dx` in `p3dx_002`), the lowest number that may be free: the names
+        of the base with lower numbers are all taken. Copies keep these numbers, because code that
+        adds rows copies the mapping. Code that removes rows creates a new mapping without them.
     """
 
     __slots__ = ("lowest_free",)
@@ -437,7 +516,20 @@ def unknown(
 ) -> UnknownNameError:
     """Return the error for an unknown name.
 
-    It suggests the most similar known name, or lists up to eight of them.
+    Parameters
+    ----------
+    name : object
+        Value that was given as a name, perhaps of another type.
+    known : iterable of str
+        Names that exist.
+    what : str
+        Noun for the message.
+
+    Returns
+    -------
+    UnknownNameError
+        Error that suggests the most similar name, or lists up to eight; the caller
+        raises it.
     """
     names = list(known)
     if not isinstance(name, str):
@@ -447,7 +539,7 @@ def unknown(
         # A world may have thousands of robots, and a message has one line.
         f"; there are: {', '.join(shown(n) for n in names[:8])}{', …' if len(names) > 8 else ''}"
         if names
-        else "; there is none"
+        else f"; no {what} exists"
     )
     return UnknownNameError(f'no {what} is named "{shown(name)}"{near or there}')
 

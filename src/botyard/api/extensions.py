@@ -26,7 +26,7 @@ _DECLARED: Final[dict[str, Extension[..., Any]]] = {}
 class Extension(Generic[P, R]):
     """Declared function whose implementation is in another module.
 
-    Call it like a function.
+    Calling the object calls the implementation.
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ class Extension(Generic[P, R]):
     def __init__(self, name: str, declared: Callable[P, R]) -> None:
         update_wrapper(self, declared)
         self.name = name
-        # Kept after the first call, so that later calls cost one comparison.
+        # Keep the implementation after the first call, so that later calls cost one
+        # comparison.
         self._code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -55,12 +56,18 @@ class Extension(Generic[P, R]):
     def implementation(self, code: Callable[P, R]) -> Callable[P, R]:
         """Register a function as the implementation (decorator).
 
+        Parameters
+        ----------
+        code : callable
+            Function with the declared signature.
+
         Raises
         ------
         RuntimeError
             The extension already has an implementation.
         """
-        # Two implementations would depend on the order of imports.
+        # With two implementations, the order of imports would decide which one is
+        # called.
         if self._code is not None:
             raise RuntimeError(
                 f"extension {self.name}: {self._code.__module__} already implements it"
@@ -91,6 +98,11 @@ class Extension(Generic[P, R]):
 def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
     """Declare an extension by a function with signature and docstring only (decorator).
 
+    Parameters
+    ----------
+    name : str
+        Name in the registry (`provide`).
+
     Raises
     ------
     RuntimeError
@@ -110,7 +122,11 @@ def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
 def provide(modules: Mapping[str, str]) -> None:
     """Register the modules that implement extensions.
 
-    Each is imported on the first call.
+    Parameters
+    ----------
+    modules : mapping of str to str
+        Module by name of the extension. Each is imported on the first call, so that
+        registration costs nothing.
     """
     _MODULES.update(modules)
 

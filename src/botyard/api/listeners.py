@@ -1,4 +1,4 @@
-"""Registry of callbacks (observer pattern)."""
+"""Registry of functions that are called when an event happens (observer pattern)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 class Listeners(Generic[T]):
     """Callbacks for one kind of event, called in the order of registration.
 
-    True if there is at least one. An exception of one listener is logged with its
-    traceback; the others are still called.
+    The object is true if it has at least one listener. An exception of one listener is
+    logged with its traceback; the other listeners are still called.
 
     Parameters
     ----------
@@ -23,8 +23,7 @@ class Listeners(Generic[T]):
         Source of the events, for the log.
     ends_failed : bool
         Whether a listener that raises an exception is unregistered, for records that
-        must
-        have no gap. Otherwise it is called again for the next event.
+        must have no gap. Otherwise it is called again for the next event.
     """
 
     def __init__(
@@ -37,19 +36,38 @@ class Listeners(Generic[T]):
         return len(self._all)
 
     def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
-        """Register a listener; return a function that unregisters it."""
+        """Register a listener.
+
+        Parameters
+        ----------
+        listener : callable
+            Receives each event; its result is ignored. Registered twice, it is called
+            twice.
+
+        Returns
+        -------
+        callable
+            Unregisters it; further calls do nothing.
+        """
         self._all.append(listener)
 
         def unregister() -> None:
-            # A listener may be gone already: it can unregister itself, or have failed.
+            # The listener may have been removed already: it can unregister itself, or
+            # have failed.
             if listener in self._all:
                 self._all.remove(listener)
 
         return unregister
 
     def notify(self, event: T) -> None:
-        """Call all listeners registered now; later additions get the next event."""
-        # A copy, because a listener may register or unregister others.
+        """Call all listeners that are registered at the time of the call.
+
+        Parameters
+        ----------
+        event : object
+            The event, the same object for all listeners.
+        """
+        # Loop over a copy, because a listener may register or unregister others.
         for listener in tuple(self._all):
             try:
                 listener(event)

@@ -1,10 +1,12 @@
-"""Look up what installed packages add to botyard, in all groups of entry points by the
-same rules.
+"""Lookup of additions to botyard by installed packages, through entry points.
+
+The same rules apply to all groups of entry points:
 
 - Names are listed without importing a package.
-- A name of botyard cannot be taken, and two packages with one name exclude each other.
-- A package that fails ends nothing: `Group.load_all` leaves it out with a warning that
-  names it, and `Group.find` raises the error of the group.
+- A package cannot reuse a name of botyard, and two packages with one name exclude each
+  other.
+- A package that fails stops nothing else: `Group.load_all` leaves it out with a warning
+  that names it, and `Group.find` raises the error of the group.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from botyard.processes.codeload import said_of
 
 T = TypeVar("T")
 MAX_TEXT: Final = 300
-"""Longest text of a package in a message, characters."""
+"""Longest text from a package that a message quotes, characters."""
 
 log = logging.getLogger("botyard.api.plugins")
 
 
 _warned: Final[set[str]] = set()
-"""Warnings since the last scan: each is logged once."""
+"""Texts of the warnings logged since the last scan, so that each is logged once."""
 
 
 def _modified_ns(folder: str) -> int:
@@ -45,8 +47,10 @@ def _modified_ns(folder: str) -> int:
 def _scan(
     group: str, _path: tuple[tuple[str, int], ...]
 ) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Look through the installed packages: name → entry points, more than one if
-    packages contradict each other.
+    """Look through the installed packages for entry points of a group.
+
+    The result maps each name to its entry points: more than one if packages
+    contradict each other.
     """
     # Other packages are installed now, so each problem is reported again.
     _warned.clear()
@@ -61,32 +65,30 @@ def _scan(
 
 
 def _package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that has an entry point, for messages; "" for
-    botyard's own.
-    """
+    """Return the name of the package that provides an entry point; "" for botyard itself."""
     name = entry.dist.name if entry.dist is not None else ""
     return f" of the package {shown(name)}" if name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[T]):
-    """Group of entry points: one kind of thing that packages can add.
+    """Group of entry points: one kind of addition that packages provide, such as devices.
 
     Attributes
     ----------
     name : str
         Name of the group in the metadata of packages, for example ``botyard.devices``.
     noun : str
-        Name of one thing of the group in messages.
+        Noun for one entry of the group in messages.
     expected : str
-        Description of the object that an entry point has to give, for messages.
+        Description of the object that an entry point must provide, for messages.
     fits : callable
         Gets the name and the loaded object; returns whether it is what is expected. It
         may raise anything.
     error : type
-        Type of the errors that `find` raises, made of one text.
+        Type of the errors that `find` raises; its constructor accepts one text.
     own : callable
-        Returns the names that botyard has, which packages cannot take.
+        Returns the names of botyard's own entries, which packages cannot reuse.
     """
 
     name: str
@@ -103,38 +105,54 @@ class Group(Generic[T]):
         )
 
     def names(self) -> tuple[str, ...]:
-        """Names that packages add, sorted. Nothing is imported."""
-        # Sorted, because the order of folders on the path differs between machines.
+        """Sorted names that packages add to the group. Nothing is imported."""
+        # Sort the names, because the order of folders on the path differs between
+        # machines.
         return tuple(sorted(self._entries().keys() - {*self.own()}))
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries() and name not in self.own()
 
     def find(self, name: str) -> T | None:
-        """Load the thing of a name; None if no package has it.
+        """Load the object with a name; None if no package provides it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the object.
 
         Raises
         ------
         BotyardError
-            Of the type `error`: the package cannot be loaded, or gives something else,
-            or two packages have the name.
+            Of the type `error`: the package cannot be loaded, or provides another kind
+            of object, or two packages have the name.
         """
         entries = self._entries().get(name, ())
         if not entries or name in self.own():
             return None
-        # Neither may win: which package comes first depends on the order of
-        # installation.
+        # Neither package may win: their order depends on the order of installation.
         if len(entries) > 1:
             values = ", ".join(sorted(f"{e.value}{_package_of(e)}" for e in entries))
             raise self.error(
-                f'{self.noun} "{shown(name)}": expected one package that has it, found {values}'
+                f'{self.noun} "{shown(name)}": expected one package that provides '
+                f"it, found {values}"
             )
 
         return self.load(entries[0])
 
     def load(self, entry: EntryPoint) -> T:
-        """Load an entry point, one of botyard or of a package. Raises the same as
-        `find`.
+        """Load the object of an entry point, which belongs to botyard or to a package.
+
+        Parameters
+        ----------
+        entry : EntryPoint
+            Entry point of this group.
+
+        Raises
+        ------
+        BotyardError
+            It cannot be imported, or provides another object than `expected`; the type
+            is `error`.
         """
         name, package = shown(entry.name), _package_of(entry)
         try:
@@ -159,8 +177,13 @@ class Group(Generic[T]):
         return loaded
 
     def load_all(self) -> dict[str, T]:
-        """Load all things of packages, by name, sorted; what cannot be used is left out
-        with a warning.
+        """Load all objects that packages provide.
+
+        Returns
+        -------
+        dict of str to object
+            Objects by name, sorted. An object that cannot be used is left out with a
+            warning.
         """
         found = {}
         for name in sorted(self._entries()):
@@ -169,7 +192,8 @@ class Group(Generic[T]):
                     f"{e.value}{_package_of(e)}" for e in self._entries()[name]
                 )
                 self.leave_out(
-                    f'{self.noun} "{shown(name)}": botyard has one of this name, found {values}'
+                    f'{self.noun} "{shown(name)}": botyard itself has one of this '
+                    f"name, found another one, {values}"
                 )
                 continue
 
@@ -184,7 +208,13 @@ class Group(Generic[T]):
         return found
 
     def leave_out(self, problem: str) -> None:
-        """Log the warning that something of a package is left out, once."""
+        """Log once that an object of a package is left out.
+
+        Parameters
+        ----------
+        problem : str
+            Reason; a text that was logged before is dropped.
+        """
         if problem not in _warned:
             _warned.add(problem)
             log.warning("%s; it is left out", problem)

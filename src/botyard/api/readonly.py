@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
 class ReadOnly:
-    """Handle of a part of a simulation, with helpful errors; it cannot be copied.
+    """Handle of a part of a simulation; it explains wrong attributes and cannot be copied.
 
     A copy of a robot would have no world. Whole simulations can be copied, pickled and
     saved (`Simulation.clone`, `Simulation.save_state`).
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
-    """Read-only attributes, and the method that changes each of them."""
+    """Names of read-only attributes, and the method that changes the value of each."""
     _elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Attributes that users expect but that do not exist, and the location of their
-    value.
-    """
+    """Names of attributes that users expect but that do not exist, and where their values are."""
     _moved: ClassVar[Mapping[str, str]] = {}
     """Old names that work for one release, and the new name of each.
 
@@ -32,11 +30,11 @@ class ReadOnly:
     _copying: ClassVar[str] = (
         "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
     )
-    """Alternative to copying the handle, for the error message."""
+    """Text for the error message: what to do instead of copying the handle."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Handles of many robots are made at once, and most of their attributes are
-        # private.
+        # Private names are tested first, for speed: handles of many robots are made at
+        # once, and most of their attributes are private.
         if name[0] == "_":
             super().__setattr__(name, value)
             return
@@ -63,7 +61,7 @@ class ReadOnly:
         super().__setattr__(name, value)
 
     def _warn_moved(self, name: str) -> None:
-        # The level of the line that uses the old name.
+        # Stack level 3 is the line that uses the old name.
         warnings.warn(
             f"{type(self).__name__}.{name} has a new name: {self._moved[name]}",
             DeprecationWarning,
@@ -74,7 +72,7 @@ class ReadOnly:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Raise AttributeError, with the location of the value.
+            """Raise AttributeError with a message that says where the value can be found.
 
             Python calls this if there is no such attribute, or if its property raises
             one.
@@ -85,14 +83,14 @@ class ReadOnly:
                 return object.__getattribute__(
                     self,
                     name,
-                    # Raises the property's own error.
+                    # The lookup raises the property's own error.
                 )
 
             # The old name works for one release.
             if name in self._moved:
                 self._warn_moved(name)
                 new = self._moved[name]
-                # A path of attributes of this object; otherwise it names a function of
+                # The new name is a path of attributes of this object, or a function of
                 # a module.
                 if not new.startswith("botyard."):
                     return attrgetter(new)(self)

@@ -1,10 +1,10 @@
 """Revision counters of data that changes rarely (robots, map, claims …).
 
-Caches use them for invalidation. Data that changes with each step (poses, velocities,
-readings) has no counter: it belongs to the snapshot. Code that changes a subject calls
-`Revisions.tell`. Caches compare revisions once per cycle (`Revisions.last`), and the
-run loop calls subscribers (`botyard.control.parts.RunLoop.follow`). A change costs a
-microsecond, a step without changes nothing.
+Caches use them for invalidation. Data that changes with each step (poses, velocities, readings) has
+no counter, because a cache reads it from each snapshot. Code that changes a subject calls
+`Revisions.record_change`. Caches compare revisions once per cycle (`Revisions.last`), and the run
+loop calls subscribers (`botyard.control.parts.RunLoop.follow`). A change costs a microsecond, a
+step without changes nothing.
 
 Revisions are not part of the world's state: they are neither saved nor in the digest.
 `Simulation.restore` increments the counters of all subjects that a state can change,
@@ -23,7 +23,7 @@ class Subject(IntEnum):
     BODIES = 0
     """Robots, obstacles or boxes were added, removed, renumbered or replaced."""
     OUTLINES = 1
-    """The outline of a body changed: a gripper moved, or took or released an object."""
+    """A body's outline changed: a gripper moved, or gripped or released an object."""
     MASS = 2
     """A body received, lost or changed its mass."""
     READINGS = 3
@@ -57,7 +57,7 @@ SAVED: Final = (
     Subject.CLAIMS,
     Subject.TIME,
 )
-"""Subjects that `Simulation.restore` may change; the map stays the same."""
+"""Subjects that `Simulation.restore` may change; it never changes the map."""
 
 
 class Revisions:
@@ -73,23 +73,34 @@ class Revisions:
 
     def __init__(self) -> None:
         self.revision = 0
-        # A list instead of a dict: caches ask in each step.
+        # A list, because caches read it in each step, and an index is faster than a key
+        # of a dict.
         self._last = [0] * len(Subject)
 
     def record_change(self, *subjects: Subject) -> None:
-        """Record a change of these subjects."""
+        """Increment the counters of subjects that have changed."""
         self.revision += 1
         for subject in subjects:
             self._last[subject] = self.revision
 
     def last(self, subject: Subject, *others: Subject) -> int:
-        """Return the revision of the last change of any of these subjects; 0: never.
+        """Return the revision of the last change of any of these subjects.
 
-        A cache is stale if it differs from the remembered revision.
+        Parameters
+        ----------
+        subject, *others : Subject
+            Subjects that a cache depends on.
+
+        Returns
+        -------
+        int
+            Revision; 0: never changed. A cache is stale if it differs from the
+            remembered one.
         """
         last = self._last
         latest = last[subject]
-        # Caches ask in each step, mostly about one subject: `max` takes twice as long.
+        # Caches call this in each step, mostly with one subject; `max` would take twice
+        # as long.
         for other in others:
             if last[other] > latest:
                 latest = last[other]
@@ -97,7 +108,13 @@ class Revisions:
         return latest
 
     def changed_since(self, revision: int) -> frozenset[Subject]:
-        """Return the subjects that changed after a revision."""
+        """Return the subjects that changed after a revision.
+
+        Parameters
+        ----------
+        revision : int
+            Revision as `revision` or `last` returned it.
+        """
         return frozenset(
             subject for subject in Subject if self._last[subject] > revision
         )

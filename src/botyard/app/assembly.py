@@ -33,7 +33,7 @@ from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 
 MAX_NAMED = 20
-"""Highest number of robots that the first line of the log names."""
+"""Highest number of robots whose names the first log line contains."""
 DEFAULT_CAPACITY = 252.0
 """Battery capacity with --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
@@ -41,7 +41,25 @@ DEFAULT_CAPACITY = 252.0
 def assemble(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None
 ) -> Parts:
-    """Assemble the parts of a simulator from options, without opening any port."""
+    """Assemble the parts of a simulator from options, without opening any port.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world, without the robots of the options.
+    place : World
+        World from which `sim` was made. Its settings apply where no option is given.
+    o : RunOptions
+        Options of the run.
+    rotate_logs : callable, optional
+        Reopens the log file on request; None without a log file.
+
+    Returns
+    -------
+    Parts
+        Parts that are connected to each other, at the speed that options and world ask
+        for.
+    """
     settings = place.settings
     interval = (
         o.update_interval / 1000.0
@@ -83,7 +101,7 @@ def assemble(
 
 
 def _settings(o: RunOptions) -> PioneerSettings:
-    """Return the settings of the Pioneer protocol that the options describe."""
+    """Return the settings of the Pioneer protocol that the options of the run describe."""
     return PioneerSettings(
         robot_name=o.robot_name,
         firmware=f"S.{__version__}",
@@ -105,8 +123,20 @@ def _settings(o: RunOptions) -> PioneerSettings:
 def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
     """Return the folders from which clients may load maps.
 
-    These are the working folder, ``--map-dir``, the folder of the first map, and the
-    user's resource folders.
+    The folders are the working folder, ``--map-dir``, the folder of the first map, and
+    the user's resource folders.
+
+    Parameters
+    ----------
+    sim : Simulation
+        Simulation of the first map.
+    o : RunOptions
+        Options of the run.
+
+    Returns
+    -------
+    list of Path
+        Folders in the order in which a name is looked up.
     """
     folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
     if sim.scene.source:
@@ -129,9 +159,27 @@ def add_robots(
     o: RunOptions,
     choices: Sequence[RobotChoice],
 ) -> None:
-    """Add the robots of the world, the robots chosen by options, and robot factories."""
+    """Add the robots of the world, the robots chosen by options, and robot factories.
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        Owner of robots and ports.
+    world : World
+        World whose own robots are added first.
+    o : RunOptions
+        Options of the run: start poses, and models of factories.
+    choices : sequence of RobotChoice
+        Robots of the options, in order. The robot with number i has the start with
+        number i; robots beyond the last start stand next to it.
+
+    Raises
+    ------
+    BotyardError
+        A model does not exist, a name is taken, or a pose is out of range.
+    """
     robot_servers.populate(world)
-    # Find all models first, so that a wrong name leaves no half of the robots behind.
+    # Find all models first, so that a wrong name is reported before any robot is added.
     specs = [robot_servers.find_model(c.model) for c in choices]
     sim, first = robot_servers.hub.sim, 0
     # Robots of one model that follow each other share one search for places.
@@ -163,7 +211,22 @@ def add_robots(
 
 
 def _names(sim: Simulation, base: str, chosen: Sequence[str | None]) -> list[str]:
-    """Return names of robots of one model: the chosen ones, or free ones."""
+    """Return one name per robot of a model: the chosen name, or a generated unused one.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world, whose names are taken.
+    base : str
+        Start of generated names: ``p3dx``, ``p3dx_002``, …
+    chosen : sequence of str or None
+        Name of each robot; None for a generated one.
+
+    Returns
+    -------
+    list of str
+        One name for each element of `chosen`.
+    """
     given = {name for name in chosen if name is not None}
     # A chosen name may look like a generated one, such as p3dx_002, and must not be
     # given twice.
@@ -178,6 +241,24 @@ def _start_poses(
 
     Each robot has the start with its number; robots beyond the last start stand next to
     it. Without starts the map decides.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    spec : RobotSpec
+        Model of the robots; its outline decides which places are free.
+    starts : sequence of Pose or str
+        Poses in the frame of the world (m, m, rad), ``outside`` or ``random``.
+    first : int
+        Number of the first robot, counted over all robots of the options.
+    n : int
+        Number of robots.
+
+    Returns
+    -------
+    list of Pose
+        `n` poses in the frame of the world (m, m, rad).
     """
     if not starts:
         return sim.core.places.next(spec, n)
@@ -200,8 +281,8 @@ def _places_at(
 ) -> list[Pose]:
     """Return `n` poses at one start, for the robots from number `first`.
 
-    `given` are places of robots of the model that are not in the world yet. `exact`
-    uses a pose as it is; otherwise robots stand next to it.
+    `given` are poses already assigned to robots that are not in the world yet. With `exact`, the
+    robots get the start pose itself; otherwise free poses next to it.
     """
     if isinstance(start, Pose):
         return (
@@ -228,14 +309,14 @@ async def open_interfaces(
     kept: Sequence[Any] = (),
     rest: Collection[str] = (),
 ) -> Run:
-    """Register all interfaces, and run the selected ones until the stack is closed.
+    """Register all interfaces, and start the selected ones; they stop when `stack` is closed.
 
     Parameters
     ----------
     stack : AsyncExitStack
         Owner of everything that is opened.
     parts : Parts
-        The simulator.
+        Parts of the simulator, from `assemble`.
     o : RunOptions
         Options of the run.
     ports, kept
@@ -308,7 +389,8 @@ def _record(parts: Parts, o: RunOptions) -> None:
         patient=o.fast,
     )
     try:
-        # The check of the options may be long ago, and the disk can have changed since.
+        # The options may have been checked long ago, and the disk can have changed
+        # since.
         parts.recordings.begin(path, choices)
     except OSError as error:
         raise CommandLineError(
@@ -317,7 +399,19 @@ def _record(parts: Parts, o: RunOptions) -> None:
 
 
 def about(robot_servers: RobotServers) -> str:
-    """Return a description of the run for the log (LOG-007)."""
+    """Return a description of the run for the log (LOG-007).
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        Robots of the run.
+
+    Returns
+    -------
+    str
+        One line: version, system, process, map, robots that drive (at most `MAX_NAMED`
+        by name) and seed.
+    """
     sim = robot_servers.hub.sim
     named = [
         f"{name} ({robot.spec.name})"

@@ -33,11 +33,17 @@ class AsyncRunning(RunningInfo):
         self._is_reported = False
 
     async def close(self) -> BaseException | None:
-        """End the run; return its error if it was not reported before."""
+        """End the run, and wait until the run loop has ended.
+
+        Returns
+        -------
+        BaseException or None
+            Error that ended the run, if `wait` has not raised it before.
+        """
         if self._now is not None:
             self._now.parts.hub.stop()
-        # `gather` with exceptions as results: the caller decides which of two errors it
-        # raises.
+        # `gather` returns exceptions as results, so that the caller decides which of
+        # two errors to raise.
         await asyncio.gather(self._task, return_exceptions=True)
         self._now = None
         if self._is_reported or self._task.cancelled():
@@ -52,7 +58,7 @@ class AsyncRunning(RunningInfo):
         self._opened.parts.hub.stop()
 
     async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends; return its exit status, or raise its error.
+        """Wait until the simulator ends.
 
         Parameters
         ----------
@@ -62,7 +68,8 @@ class AsyncRunning(RunningInfo):
         Returns
         -------
         int or None
-            Exit status; None: the simulator still runs after `timeout`.
+            Exit status; None: the simulator still runs after `timeout`. If it ended with an error,
+            that error is raised.
         """
         if timeout is not None:
             arguments.number(timeout, "timeout", low=0.0, unit="s")
@@ -119,7 +126,18 @@ class AsyncRunning(RunningInfo):
         await self.do(Resume())
 
     async def step(self, steps: int = 1) -> None:
-        """Pause the simulation, and return after a number of steps."""
+        """Pause the simulation, and return after a number of steps.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps, from 1 to `botyard.control.time.MAX_STEPS`.
+
+        Raises
+        ------
+        ArgumentError
+            `steps` is not a whole number in this range.
+        """
         await self.pause()
         for some in portions_of(steps):
             await self.do(StepNow(steps=some))

@@ -1,6 +1,6 @@
 """Built-in interfaces: declarations, options of the run, and servers.
 
-`botyard.interfaces.registry` names them through entries, like the interfaces of other
+`botyard.interfaces.registry` lists them as entry points, like the interfaces of other
 packages. Their options are options of the run (`botyard.app.options`) under shorter
 names: ``--interface ros2:domain=7`` means ``--ros2 --ros-domain-id 7``.
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterfaceOptions:
-    """How the options of a run select and configure an interface.
+    """Rules by which the options of a run select and configure an interface.
 
     Attributes
     ----------
     is_asked : callable
         Return whether the options select the interface.
     is_offered : callable
-        Return whether the interface can be switched on in such a run.
+        Return whether the interface can be switched on in a run with these options.
     asking : mapping of str to object
         Values of options (by field) that select the interface.
     fields : mapping of str to str
@@ -65,14 +65,14 @@ ROS2_STEP_S: Final = 0.02
 Nav2's controllers and filters expect odometry and transforms at 20 to 50 Hz.
 """
 NO_OPTIONS: Final = InterfaceOptions()
-"""Default for interfaces of other packages, and for interfaces that a command runs."""
+"""Value for interfaces of other packages and for interfaces that a command runs: no options."""
 INTERFACE_OPTIONS: Final[dict[str, InterfaceOptions]] = {}
-"""Wishes by name of the interface."""
+"""Options of the run that concern each interface, by name of the interface."""
 
 
 def _option(name: str, of: str) -> Option:
-    """Return the option of an interface that corresponds to an option of the run."""
-    # One declaration serves the command line and `--interface`, so that bounds,
+    """Return the declaration of an interface's option, made from the same option of the run."""
+    # Use one declaration for the command line and `--interface`, so that bounds,
     # defaults and texts cannot differ between the two.
     option = OPTIONS[of]
     kind = option.kind
@@ -109,7 +109,7 @@ def _built_in(
     port: int = 0,
     **chosen_by: Any,
 ) -> Interface:
-    """Declare a built-in interface and its chosen_by."""
+    """Return the declaration of a built-in interface, and store its `InterfaceOptions`."""
     INTERFACE_OPTIONS[name] = InterfaceOptions(**chosen_by)
     options = tuple(_option(n, of) for n, of in INTERFACE_OPTIONS[name].fields.items())
     return Interface(
@@ -128,8 +128,8 @@ def _built_in(
 
 
 def _pioneer(run: Run, interface: Interface) -> Switch:
-    # The method, not its result: only the first start restores the ports from before a
-    # restart. A later start opens the usual ones.
+    # Pass the method, not its result: only the first start restores the ports from
+    # before a restart. A later start opens the usual ports.
     ports = run.take_ports
     return Switch(
         interface.about,
@@ -186,8 +186,8 @@ def _page(run: Run, interface: Interface) -> Switch:
         False,
         start,
         stop,
-        # `run.page()` creates the page, so a question about its address must not call
-        # it before its start.
+        # `run.page()` creates the page, so `address` must not call it before the page
+        # has started.
         address=lambda: run.page().address if run.has_page else None,
     )
 
@@ -237,7 +237,8 @@ AMBF: Final = replace(
         serve=lambda run, it: run.ros.link_switch(it),
         carrier=Carrier.TCP,
         port=AMBF_PORT,
-        # A port of -1 switches off this interface alone: AMBF's objects stay on ROS.
+        # A port of -1 switches off this interface alone: AMBF's objects remain
+        # available over ROS.
         is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0,
         asking={"ambf": "2.0"},
         is_offered=lambda o: (
@@ -254,7 +255,7 @@ AMBF: Final = replace(
             "max_freq": "ambf_max_freq",
         },
         tolerated=lambda o: (
-            "--ambf-port chooses another one" if o.ambf_port == AMBF_PORT else None
+            "--ambf-port selects another port" if o.ambf_port == AMBF_PORT else None
             # A port that the user has chosen must not be replaced silently.
         ),
     ),
@@ -271,8 +272,9 @@ _ROS_FIELDS: Final = {
     "map": "ros_map",
     "cmd_vel_timeout": "cmd_vel_timeout",
     "scan_rate": "scan_rate",
+    "nav2_actions": "nav2_actions",
 }
-"""Options that all ROS interfaces share, because they show the same graph."""
+"""Options that all ROS interfaces share, because they offer the same topics and services."""
 ROSMASTER: Final = _built_in(
     "rosmaster",
     "a ROS 1 master in the simulator",
@@ -391,7 +393,8 @@ TRAFFICROS: Final = Interface(
 
 
 def with_interfaces(o: RunOptions) -> RunOptions:
-    """Apply the options that ``--interface`` gives for built-in interfaces.
+    """Return the options of a run with the values that ``--interface`` gives for built-in
+    interfaces.
 
     Raises
     ------
@@ -426,9 +429,14 @@ def with_interfaces(o: RunOptions) -> RunOptions:
 
 
 class DefaultStep(NamedTuple):
-    """Default time step of a run, s, and the interface that needs it.
+    """Default time step of a run, and the interface that needs it.
 
-    Empty: none does.
+    Attributes
+    ----------
+    step_s : float
+        Simulated time of a step, s.
+    interface : str
+        Name of the interface; empty: none needs this step.
     """
 
     step_s: float
@@ -439,6 +447,17 @@ def default_step(o: RunOptions) -> DefaultStep:
     """Return the smallest default step of the selected interfaces.
 
     With ``--update-sim-time`` they have no influence: the user has chosen the step.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options of the run.
+
+    Returns
+    -------
+    DefaultStep
+        Step in s and the interface that needs it; `DEFAULT_STEP_S` without an interface
+        if none needs a smaller one.
     """
     wanted = (
         []

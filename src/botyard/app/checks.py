@@ -27,12 +27,13 @@ EMBEDDED = "embedded"
 """Value of ``--ros-master`` for a master inside the simulator."""
 
 MAX_TOKEN: Final = 512
-"""Maximum length of a token of the page, as MAX_TOKEN in web/src/stores/kept.ts."""
+"""Maximum length of the page's token, characters; same value as in web/src/stores/kept.ts."""
 
 
 def _is_token(text: str) -> bool:
-    """Return whether the page accepts a text as a token (`tokenOf` in
-    web/src/stores/kept.ts).
+    """Return whether the page accepts a text as its access token.
+
+    The rule is `tokenOf` in web/src/stores/kept.ts.
     """
     # The page sends the token in an HTTP header. Browsers strip spaces at the ends of a
     # header, and reject control characters and text outside of Latin-1.
@@ -46,7 +47,7 @@ def _is_token(text: str) -> bool:
 
 
 def check_options(o: RunOptions) -> None:
-    """Check the options alone, before any file is read.
+    """Check the options of a run for contradictions, before any file is read.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def check_options(o: RunOptions) -> None:
     )
     for name in (o.map, o.map_argument):
         needs.add_file(name)
-    # Extras come first: one error lists all missing packages, before the user corrects
+    # Check extras first: one error lists all missing packages, before the user corrects
     # anything else.
     needs.check()
     _check_ros(o)
@@ -205,7 +206,7 @@ def check_world(
     if o.joystick is not None and not sys.stdin.isatty():
         raise CommandLineError("--joystick: expected a terminal on standard input")
     if "outside" in o.start and choices and world.scene.bounds is None:
-        raise WorldError("--start outside needs a map")
+        raise WorldError("--start outside: expected a map, found none")
     for start in o.start:
         if isinstance(start, Pose):
             from botyard.engine.commands import check_pose
@@ -219,7 +220,7 @@ def check_world(
 
 
 def _model(name: str) -> RobotSpec:
-    """Return a model by name."""
+    """Return the robot model with a name or file name."""
     from botyard.formats.models import find_robot
 
     return find_robot(name)
@@ -228,7 +229,7 @@ def _model(name: str) -> RobotSpec:
 def _names(
     boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]
 ) -> list[str]:
-    """Return the names that the robots will get."""
+    """Return the names that the robots of the options will get."""
     taken = {*boxes, *placed}
     names, numbers = list(placed), dict[str, int]()
     for wanted, spec in chosen:
@@ -240,7 +241,7 @@ def _names(
             while name in taken:
                 n += 1
                 name = f"{spec.name}_{n:03d}"
-            # Lower numbers stay taken.
+            # Lower numbers stay in use: the next search starts after this one.
             numbers[spec.name] = n
         elif name in taken:
             raise WorldError(
@@ -254,7 +255,7 @@ def _names(
 
 
 def _check_ros(o: RunOptions) -> None:
-    """Check the options of ROS."""
+    """Check that the ROS options do not contradict each other."""
     master = o.ros_master or ""
     if (
         master.partition(":")[0] == EMBEDDED
@@ -305,8 +306,7 @@ def check_can_be_written(
     ------
     CommandLineError
         The folder does not exist, the path is a folder or is not writable, or botyard
-        did not
-        write the existing file.
+        did not write the existing file.
     """
     if name is None:
         return

@@ -19,7 +19,7 @@ from botyard.app.kinds import (
 class ClientOptions:
     """Options of the interfaces for robot programs.
 
-    `botyard.app.options.RunOptions` has the units.
+    For the units see `botyard.app.options.RunOptions`.
     """
 
     # -- Pioneer clients
@@ -75,8 +75,8 @@ class ClientOptions:
         world=False,
         serve=False,
         instead="Simulation(range_step=…)",
-        help="Also copy habits of the original: use the next port if one is in "
-        "use, round ranges to --resolution.",
+        help="Also copy two behaviours of AMRISim: use the next port if one is in "
+        "use, and round ranges to --resolution.",
     )
     srisim_compat: bool = option(
         PIONEER,
@@ -103,8 +103,9 @@ class ClientOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Let clients drive their robots and read everything, but not change "
-        "the world: no maps, poses, robots, pauses, ends or files.",
+        help="Let clients drive their robots and read all values, but not load maps, "
+        "set poses, add or remove robots, pause or end the simulation, or write "
+        "files.",
     )
     allow_client_exit: bool = option(
         PIONEER,
@@ -163,7 +164,8 @@ class ClientOptions:
         world=False,
         serve=True,
         metavar="MIB",
-        help="Memory limit of such a job (Linux).",
+        help="Memory limit of loading a map, or drawing a picture, for a client or "
+        "the page (Linux).",
     )
 
     # -- ROS
@@ -188,7 +190,7 @@ class ClientOptions:
     ros_names: str = option(
         ROS,
         "--ros-names",
-        kind=OneOf("default", "nav2", "amrisim", "stage", "rosaria"),
+        kind=OneOf("default", "nav2", "loopback", "amrisim", "stage", "rosaria"),
         default="default",
         world=True,
         serve=True,
@@ -201,20 +203,23 @@ class ClientOptions:
         kind=OneOf("plain", "prefixed"),
         world=True,
         serve=True,
-        help="Frames and transforms of each robot in its namespace (plain), or "
-        "/tf and frames <robot>/… for all (prefixed). [default: by --ros-names]",
-        about="Frames and transforms of each robot in its namespace (plain), or "
-        "/tf and frames ``<robot>/…`` for all (prefixed).",
+        help="plain: each robot has its own namespace, with plain frame names and its "
+        "own tf topic; prefixed: one /tf for all, with frames <robot>/…. "
+        "[default: depends on --ros-names]",
+        about="plain: each robot has its own namespace, with plain frame names and its "
+        "own tf topic; prefixed: one /tf for all, with frames ``<robot>/…``.",
     )
-    localization: str = option(
+    localization: str | None = option(
         ROS,
         "--localization",
         kind=OneOf("truth", "none"),
-        default="none",
         world=True,
         serve=True,
-        help="Source of the robots' map pose: botyard, from the true poses, or "
-        "another program such as AMCL or slam_toolbox (none).",
+        help="Source of the robots' map pose. truth: botyard, from the true poses; "
+        "none: another program such as AMCL or slam_toolbox. [default: none; truth with "
+        "--ros-names loopback]",
+        about="Source of the robots' map pose. truth: botyard, from the true poses; "
+        "none: another program such as AMCL or slam_toolbox.",
     )
     ros_map: str | None = option(
         ROS,
@@ -245,6 +250,15 @@ class ClientOptions:
         help="Publishing rate of laser scans and sonar readings, in simulated "
         "time; 0: each step. [default: by robot model, otherwise 0]",
         about="Publishing rate of laser scans and sonar readings, in simulated time; 0: each step.",
+    )
+    nav2_actions: bool = option(
+        ROS,
+        "--nav2-actions",
+        kind=Flag(),
+        world=False,
+        serve=True,
+        help="Offer Nav2's actions of each robot, such as navigate_to_pose, on the "
+        "simulator's own planner, for programs without Nav2 (ROS 2).",
     )
     ros_wait: bool = option(
         ROS,
@@ -375,7 +389,7 @@ class ClientOptions:
         serve=True,
         metavar="S",
         help="Time without a command from the client that steps the world, after "
-        "which it runs freely again; 0: never.",
+        "which the world runs freely again; 0: never.",
     )
     ambf_port: int = option(
         AMBF,
@@ -413,7 +427,7 @@ class ClientOptions:
     ambf_max_freq: float | None = option(
         AMBF,
         "--ambf-max-freq",
-        # Also AMBF's spelling.
+        # The option has AMBF's spelling, like --override_min_comm_freq.
         "--override_max_comm_freq",
         kind=Real(0.1, 10000),
         world=False,

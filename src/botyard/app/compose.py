@@ -1,4 +1,4 @@
-"""Composition of the parts of a simulator; nothing is open and nothing runs yet."""
+"""Construction of the parts of a simulator, before any port opens or any step runs."""
 
 from __future__ import annotations
 
@@ -76,8 +76,9 @@ class Parts:
         self.robot_servers.close()
 
     async def ended(self) -> None:
-        """Wait, after `close`, until tasks and threads have ended and transports are
-        closed.
+        """Wait until the tasks and threads of all parts have ended and connections are closed.
+
+        Call `close` first.
         """
         await self.hub.background.aclose()
         await self.work.ended()
@@ -106,7 +107,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     rotate_logs: Callable[[], None] | None = None,
     watchdog: float = WATCHDOG,
 ) -> Parts:
-    """Compose a simulator around a world.
+    """Create the parts of a simulator around a world, and connect them to each other.
 
     Parameters
     ----------
@@ -127,8 +128,8 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     watchdog : float
         See `Lockstep`.
     """
-    # The order follows the references: the hub paces the world, jobs belong to the hub,
-    # and every other part hands its work to the jobs.
+    # The order follows the references between the parts: the hub paces the world, jobs
+    # belong to the hub, and every other part hands its work to the jobs.
     hub = Hub(sim, interval=interval, duration=duration)
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
@@ -163,7 +164,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         equip=equip,
         program=program,
     )
-    # Set last, because the map loader and the robot servers refer to each other.
+    # Set this last, because the map loader and the robot servers refer to each other.
     maps.populate = robot_servers.add_robots_of
     return Parts(
         hub, control, robot_servers, maps, painter, recordings, movies, lockstep, work

@@ -12,7 +12,6 @@ from botyard.errors import CommandLineError, FormatError, did_you_mean
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.worldoptions import refusal
-from botyard.formats.yamlfile import YamlFile
 
 NOT_IN_FILES = frozenset({"config", "print_config"})
 """Options that a configuration file cannot set."""
@@ -26,7 +25,7 @@ def read_value(option: Option, value: Any) -> Any:
     ValueError
         The value is not valid; the message names the expected and the found value.
     """
-    # One value may stand for a list with this element, such as a single start pose.
+    # A single value, such as one start pose, counts as a list with this element.
     if option.many and option.kind.is_one(value):
         value = [value]
     if option.many != isinstance(value, list):
@@ -46,11 +45,12 @@ def read_config(path: str) -> dict[str, Any]:
     ------
     CommandLineError
         The file cannot be read, or contains an unknown option or a value that is not
-        valid;
-        the error names the line.
+        valid; the error names the line.
     """
-    # Hidden options are between a supervisor and its simulator: a file that sets one
-    # would confuse both.
+    from botyard.formats.yamlfile import YamlFile
+
+    # A supervisor passes hidden options to its simulator: a file that sets one would
+    # confuse both.
     known = {
         o.long: o
         for name, o in OPTIONS.items()
@@ -88,7 +88,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def world_words() -> dict[str, Option]:
-    """Return the options that a world file may set, by long name."""
+    """Return the declarations of the options that a world file may set, by long name."""
     return {o.long: o for o in OPTIONS.values() if o.world}
 
 
@@ -98,7 +98,7 @@ def with_world_options(
     source: str,
     is_given: Callable[[str], bool] = lambda _name: False,
 ) -> RunOptions:
-    """Complete the given options with the options of a world file.
+    """Return the options of a run, completed by the options of a world file.
 
     Parameters
     ----------
@@ -115,8 +115,7 @@ def with_world_options(
     ------
     CommandLineError
         The world file sets an option that it must not set, or a value that is not
-        valid.
-        Readers of files report the line.
+        valid. Readers of files report the line.
     """
     words = world_words()
     changes: dict[str, Any] = {}

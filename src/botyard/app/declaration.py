@@ -26,7 +26,7 @@ MAX_READ_HELP: Final = (
 
 WORLD, ROBOTS, TIME, PIONEER = "World", "Robots", "Time and chance", "Pioneer clients"
 ROS, AMBF, PAGE, OPERATION = "ROS", "AMBF's objects", "The page", "Log and operation"
-"""Sections of the help text."""
+"""Titles of the sections of the help text."""
 
 COMMAND_LINE: Final = "only on the command line"
 LOGGING: Final = "a program sets up its own logging"
@@ -52,12 +52,9 @@ class Option:
         Whether the option may be repeated; its value is then a tuple.
     world : bool
         Whether a world file may set the option (`botyard.formats.worldoptions`). True
-        for
-        options that describe the world or its pace. Never true for an option that names
-        a
-        file, address, port or token, that opens or closes something, or that concerns
-        the
-        log or the page.
+        for options that describe the world or its pace. Never true for an option that
+        names a file, address, port or token, that opens or closes something, or that
+        concerns the log or the page.
     keyword : str, optional
         Keyword of `botyard.serve`.
     negated : bool
@@ -72,7 +69,7 @@ class Option:
     about : str
         Description of the keyword in the reference, if the help text does not fit.
     bare : object
-        Value of the option if the command line gives none.
+        Value if the option stands on the command line without a value.
     hidden : bool
         Whether the option is missing from the help text and configuration files.
     """
@@ -113,8 +110,8 @@ class Option:
             The value is not valid.
         """
         what = self.keyword or self.name
-        # None is valid only where it is the default. Elsewhere it is a mistake that the
-        # kind reports with its expected type.
+        # None is valid only where it is the default. Elsewhere `kind` rejects it, with
+        # an error that names the expected type.
         if value is None and self.default is None:
             return None
         if self.many and self.kind.is_one(value):
@@ -122,8 +119,8 @@ class Option:
         if self.many:
             return sequence_of(self.kind, value, what)
         found = self.kind.of(value, what)
-        # Only Python has positive names: the command line keeps AMRISim's spelling with
-        # "no".
+        # Only keywords of Python are positive, such as `page`: the command line keeps
+        # AMRISim's negative spellings, such as --no-gui.
         return not found if self.negated else found
 
 
@@ -150,9 +147,23 @@ def option(  # noqa: PLR0913 - a parameter for each column of the table of optio
 ) -> Any:
     """Declare an option of `RunOptions`.
 
-    `serve` is the keyword of `botyard.serve`, True for the name of the field, or False.
     The other parameters are attributes of `Option`. `world` and `serve` have no
     defaults, so that both are decided for each new option.
+
+    Parameters
+    ----------
+    serve : bool or str
+        Keyword of `botyard.serve`, True for the name of the field, or False.
+    default : object
+        Default value. Without it: () for an option that may be repeated, False for a
+        flag, otherwise None.
+    serve_default : object
+        Default of the keyword, if it differs from `default`.
+
+    Returns
+    -------
+    dataclasses.Field
+        Field that carries the declaration in its metadata.
     """
     # A marker instead of None, because None is a valid default.
     if default is _UNSET:

@@ -1,7 +1,7 @@
-"""First world of a run: from options to a source, a world and a simulation.
+"""Creation of the first world of a run, from options to a simulation.
 
-The functions stand in the order in which a run calls them. None of them knows the
-command line: the caller passes what only it can do, such as running a coroutine.
+The functions stand in the order in which a run calls them. None of them knows the command line: the
+caller passes functions for its own services, such as running a coroutine.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Caller:
 
 
 def asks_for_map(o: RunOptions) -> bool:
-    """Return whether to show the start dialog: there is no map, and a user can answer.
+    """Return whether to show the start dialog, which asks the user for a map.
 
     Raises
     ------
@@ -81,8 +81,8 @@ def asks_for_map(o: RunOptions) -> bool:
     ):
         if o.start_dialog:
             raise CommandLineError(
-                "--start-dialog asks for a map on the page: it does not go "
-                "together with a map or with --no-gui"
+                "--start-dialog: cannot be combined with a map or with --no-gui, "
+                "because the page asks for the map"
             )
 
         return False
@@ -93,10 +93,25 @@ def asks_for_map(o: RunOptions) -> bool:
 
 
 def map_name(o: RunOptions, remark: Remark) -> str | None:
-    """Return the map to load: from an option, the user's default, or the shipped
-    office.
+    """Return the map to load: chosen by an option, the user's default map, or the shipped office.
 
-    None: no map. The start dialog or an empty world takes its place.
+    Parameters
+    ----------
+    o : RunOptions
+        Options of the run.
+    remark : callable
+        Receives a warning if the map was not chosen by an option.
+
+    Returns
+    -------
+    str or None
+        Name or file of the map; None: no map. The start dialog or an empty world takes
+        its place.
+
+    Raises
+    ------
+    CommandLineError
+        The options name two maps, or an unattended run has none.
     """
     # Two maps are an error: silently preferring one of them would simulate a world that
     # the user did not expect.
@@ -110,7 +125,8 @@ def map_name(o: RunOptions, remark: Remark) -> str | None:
     if o.nomap or o.map == "" or asks_for_map(o):
         return None
 
-    # Before the shipped map, so that an installation can have a default of its own.
+    # Look for the user's default map before the shipped one, so that an installation
+    # can have a default of its own.
     users = default_map()
     if users is not None:
         remark(f"no map given: using {users}")
@@ -129,7 +145,7 @@ def map_name(o: RunOptions, remark: Remark) -> str | None:
 
 
 def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
-    """Return the world that the options name, and the options with the world's own.
+    """Return the world that the options name, and the options completed by the world file.
 
     Raises
     ------
@@ -142,8 +158,8 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
 
     remark = caller.remark
     check_models(o, remark)
-    # Registered here, where the name comes from the user's command line. Code that a
-    # world file names needs --allow-code.
+    # Register the controller here, where its name is from the user's command line. Code
+    # that a world file names needs --allow-code.
     if o.controller is not None and is_code(o.controller):
         register(o.controller)
 
@@ -165,7 +181,7 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
 
     with telling(f"reading {name}"):
         world = read_world(name, reading)
-    # A world file of Stage is complete.
+    # A world file of Stage is complete: the user's include files add nothing to it.
     if not o.stageworld:
         world = with_user_things(world, reading)
     elif Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
@@ -176,7 +192,7 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
 
 
 def check_models(o: RunOptions, remark: Remark) -> None:
-    """Warn about resource folders without models.
+    """Warn about each resource folder that contains no robot models.
 
     Raises
     ------
@@ -196,8 +212,26 @@ def check_models(o: RunOptions, remark: Remark) -> None:
 def with_map_of(
     saved: SavedState, world: World, o: RunOptions, remark: Remark
 ) -> World:
-    """Return the world with the map that was loaded before a crash."""
-    # A map of a ROS topic cannot be read again as a file: its publisher may be gone
+    """Return the world with the map that was in use before a crash.
+
+    Parameters
+    ----------
+    saved : SavedState
+        State that the crashed run saved.
+    world : World
+        World of the options.
+    o : RunOptions
+        Options of the run, with the limits for reading files.
+    remark : callable
+        Receives a warning if the map cannot be read.
+
+    Returns
+    -------
+    World
+        `world` itself if it has the same map, if the former map came from a ROS topic,
+        or if that map cannot be read.
+    """
+    # A map of a ROS topic cannot be read again as a file: its publisher may have ended
     # since the crash.
     if saved.map == world.scene.source or saved.map.startswith("ros:"):
         return world
@@ -241,7 +275,7 @@ def make_simulation(
 
     described = descriptions(o, {b.name for b in world.scene.boxes}, warn)
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
-    # Checked before compiling: a typing mistake must not cost the seconds of a
+    # Check this before compiling: a typing mistake must not cost the seconds of a
     # compilation.
     warm_up(check_world(o, world, scene.boxes, asks_for_map(o)))
     s = world.settings
@@ -269,7 +303,20 @@ def make_simulation(
 
 
 def step_of(o: RunOptions, of_world: float | None) -> float:
-    """Return the simulated time of a step, s: of an option, the world, or an interface."""
+    """Return the simulated time of a step, s.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options of the run, in ms; they take precedence.
+    of_world : float or None
+        Step of the world file, s; used if the options give none.
+
+    Returns
+    -------
+    float
+        Step, s. Without option and world, the smallest step that an interface needs.
+    """
     chosen_ms = o.update_sim_time or o.update_interval
     if chosen_ms:
         return chosen_ms / 1000.0
@@ -286,9 +333,9 @@ def step_of(o: RunOptions, of_world: float | None) -> float:
 
 
 def descriptions(o: RunOptions, names: set[str], remark: Remark) -> Described:
-    """Read the description files (``--adf``).
+    """Read the body description files that ``--adf`` names.
 
-    `names` are the bodies that the map contains.
+    `names` are the names of the bodies that the map already contains.
 
     Raises
     ------

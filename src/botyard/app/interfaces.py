@@ -23,14 +23,14 @@ log = logging.getLogger("botyard.interfaces")
 
 
 def _given(o: RunOptions) -> dict[str, dict[str, Any]]:
-    """Return the options given by ``--interface``, by interface."""
+    """Return the values given by ``--interface``: options by name, for each named interface."""
     return {
         interface.name: given for interface, given in map(parse_choice, o.interface)
     }
 
 
 def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
-    """Return the switch of an interface."""
+    """Return the object that starts and stops an interface."""
     if interface.server is not None:
         return interface.server(run, interface)
     options = interface.chosen(given)
@@ -50,7 +50,7 @@ def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
 async def begin_interfaces(
     stack: contextlib.AsyncExitStack, run: Run, rest: Collection[str] = ()
 ) -> Mapping[str, Switch]:
-    """Register all interfaces, and run the selected ones until the stack is closed.
+    """Register all interfaces, and start the selected ones; they stop when `stack` is closed.
 
     Interfaces in `rest` are not started.
 
@@ -114,7 +114,7 @@ def _register(
 
 
 async def _start(robot_servers: RobotServers, name: str, o: RunOptions) -> None:
-    """Start an interface; tolerate a port in use if the interface allows it."""
+    """Start an interface; only warn about a port in use if the interface allows that."""
     try:
         await robot_servers.interfaces.switch(name, True)
     except PortError as error:

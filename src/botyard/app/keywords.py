@@ -58,7 +58,18 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
 
 
 def _no_keyword(word: str) -> str:
-    """Return the error text for an unknown keyword."""
+    """Return the error text for an unknown keyword.
+
+    Parameters
+    ----------
+    word : str
+        Keyword that `serve` does not have.
+
+    Returns
+    -------
+    str
+        Text that suggests the right keyword, a similar one, or another part of the API.
+    """
     other = next(
         # Users who know the command line write its names: `gui_port` and `no_gui`
         # deserve a better answer than a similar word.
@@ -73,7 +84,19 @@ def _no_keyword(word: str) -> str:
 
 
 def in_python(text: str) -> str:
-    """Replace option names in an error of the command line by keywords."""
+    """Replace option names in an error of the command line by keywords.
+
+    Parameters
+    ----------
+    text : str
+        Error with names such as ``--gui-port``.
+
+    Returns
+    -------
+    str
+        Error with names such as ``page_port``. A flag that switches off, such as
+        ``--no-gui``, becomes ``page=False``. Names without a keyword are not changed.
+    """
     flags = {flag: o for o in KEYWORDS.values() for flag in o.flags}
 
     def word(match: re.Match[str]) -> str:
@@ -90,7 +113,15 @@ def in_python(text: str) -> str:
 
 @contextlib.contextmanager
 def python_words() -> Iterator[None]:
-    """Convert errors that name command-line options to errors that name keywords."""
+    """Convert errors that name command-line options to errors that name keywords.
+
+    Raises
+    ------
+    ArgumentError
+        The block raised a `CommandLineError`.
+    PortError
+        The block raised a `PortError`; the text names keywords now.
+    """
     try:
         yield
     except CommandLineError as error:
@@ -110,14 +141,36 @@ UNITS: Final[Mapping[str, str]] = {
 
 
 def value_words(option: Option) -> str:
-    """Return the type of a keyword, for the reference."""
+    """Return the type of a keyword, for the reference.
+
+    Parameters
+    ----------
+    option : Option
+        Option with a keyword.
+
+    Returns
+    -------
+    str
+        Type and unit in Python, such as ``float (s)`` or ``list of str``.
+    """
     unit = UNITS.get((option.metavar or "").strip("[]"), "")
     kind = option.kind.python + (f" ({unit})" if unit else "")
     return f"list of {kind}" if option.many else kind
 
 
 def described(option: Option) -> str:
-    """Return the description of a keyword, for the reference."""
+    """Return the description of a keyword, for the reference.
+
+    Parameters
+    ----------
+    option : Option
+        Option with a keyword.
+
+    Returns
+    -------
+    str
+        Description of its own (`Option.about`), otherwise the help text with keywords.
+    """
     # The default in brackets and "Repeatable" describe the command line. The reference
     # of keywords has columns for both.
     text = re.sub(r"\s*\[[^\]]*\]$", "", option.help).replace(" Repeatable.", "")
@@ -125,12 +178,16 @@ def described(option: Option) -> str:
 
 
 def keyword_default(option: Option) -> Any:
-    """Return the default value of a keyword."""
+    """Return the default value of a keyword.
+
+    A keyword of a negated flag has the opposite default: ``--no-gui`` is off, so
+    ``page`` is True.
+    """
     return not option.serve_default if option.negated else option.serve_default
 
 
 def signature() -> inspect.Signature:
-    """Return the signature of `serve`, for `help`."""
+    """Return the signature of `serve` with all keywords, which `help` shows."""
     words = [
         inspect.Parameter(
             "sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation"
@@ -147,7 +204,7 @@ def signature() -> inspect.Signature:
 
 
 def parameters() -> str:
-    """Return the Parameters section of the docstring of `serve`."""
+    """Return the Parameters section of the docstring of `serve`, made from the options."""
     lines = []
     for section in SECTIONS:
         for word, option in KEYWORDS.items():

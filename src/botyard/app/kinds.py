@@ -23,7 +23,15 @@ from botyard.units import from_deg, from_mm
 
 
 class RobotChoice(NamedTuple):
-    """A requested robot: model, and name if one was given."""
+    """Robot that the command line requests.
+
+    Attributes
+    ----------
+    model : str
+        Name or file of the model.
+    name : str or None
+        Name of the robot; None: a unique one.
+    """
 
     model: str
     name: str | None
@@ -55,7 +63,7 @@ def parse_start(text: str) -> Pose | str:
     Raises
     ------
     ValueError
-        The text is none of these.
+        The text is none of these forms.
     """
     word = text.strip().lower()
     if word in ("outside", "random"):
@@ -82,9 +90,14 @@ class Kind(ABC):
     """Type in Python, for the reference."""
 
     def is_one(self, value: object) -> bool:
-        """Return whether a value stands for a list with this one element.
+        """Return whether a keyword's value is a single element rather than a list of elements.
 
-        For options that may be given several times.
+        The question arises for options that may be given several times.
+
+        Parameters
+        ----------
+        value : object
+            Value of the keyword.
         """
         return False
 
@@ -92,7 +105,7 @@ class Kind(ABC):
     def of(self, value: object, what: str) -> Any:
         """Convert a Python value in SI units to the option's value.
 
-        `what` is the keyword.
+        `what` is the name of the keyword, for the error.
 
         Raises
         ------
@@ -112,9 +125,9 @@ class Kind(ABC):
 
 
 def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
-    """Convert a value.
+    """Convert a value with the function `of`, and remove the value's name from the error text.
 
-    Drop the name from an error, because readers of files add their own.
+    Readers of files put their own name for the value in front of the text.
     """
     try:
         return of(value, "value")
@@ -123,28 +136,28 @@ def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
 
 
 class Flag(Kind):
-    """A boolean."""
+    """Kind of options that are true or false."""
 
     python = "bool"
 
     def of(self, value: object, what: str) -> bool:
-        """Return True or False."""
+        """Return the keyword's value if it is True or False."""
         return arguments.flag(value, what)
 
     def read(self, value: object) -> bool:
-        """Return true or false from YAML."""
+        """Return a value from YAML if it is true or false."""
         if isinstance(value, bool):
             return value
         raise ValueError(f"expected true or false, found {value!r}")
 
 
 class Text(Kind):
-    """Any text: a name, an address, a file."""
+    """Kind of options whose value is any text: a name, an address, a file."""
 
     python = "str"
 
     def of(self, value: object, what: str) -> str:
-        """Return a str or the name of a file."""
+        """Return the keyword's value as text: a str, or the name of a file."""
         if isinstance(value, Path):
             return str(value)
         if isinstance(value, str):
@@ -152,7 +165,7 @@ class Text(Kind):
         raise ArgumentError(f"{what}: expected a str, found {arguments.found(value)}")
 
     def read(self, value: object) -> str:
-        """Return text; a number that serves as a name is accepted."""
+        """Return text from a file; a number that serves as a name is accepted."""
         # YAML reads `log_file: 2024` as a number, but the user means text.
         if isinstance(value, (str, int, float)):
             return str(value)
@@ -160,7 +173,7 @@ class Text(Kind):
 
 
 class Host(Text):
-    """A host name or an address; an empty one means all addresses."""
+    """Kind of options whose value is a host name or an address; empty: all addresses."""
 
     def of(self, value: object, what: str) -> str:
         """Return the text if it can be a host name."""
@@ -177,16 +190,15 @@ class Host(Text):
 
 
 class Whole(Kind):
-    """A whole number.
+    """Kind of options whose value is a whole number.
 
     Parameters
     ----------
     low, high : int, optional
-        Bounds, inclusive.
+        Inclusive bounds, in the option's unit; None: no bound.
     unit : float
         Size of the option's unit in SI units; if it is not 1, Python values are numbers
-        in
-        SI units.
+        in SI units.
     """
 
     def __init__(
@@ -196,7 +208,13 @@ class Whole(Kind):
         self.python = "int" if unit == 1.0 else "float"
 
     def of(self, value: object, what: str) -> Any:
-        """Return a whole number within bounds, or a number converted from SI units."""
+        """Return a whole number within bounds, or a number converted from SI units.
+
+        Raises
+        ------
+        ArgumentError
+            The value is not a number, or not within the bounds.
+        """
         if self.unit == 1.0:
             return arguments.whole(value, what, low=self.low, high=self.high)
         # The bounds are in the unit of the command line, such as ms, and Python values
@@ -206,7 +224,13 @@ class Whole(Kind):
         return arguments.number(value, what, low=low, high=high) / self.unit
 
     def read(self, value: object) -> int:
-        """Return a whole number in the option's unit."""
+        """Return a whole number in the option's unit.
+
+        Raises
+        ------
+        ValueError
+            The value is not a whole number, or not within the bounds.
+        """
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = int(value)
@@ -218,20 +242,28 @@ class Whole(Kind):
 
 
 class Port(Whole):
-    """A TCP port; in Python, 0 means any free one."""
+    """Kind of options whose value is a TCP port; in Python, 0 means any free port."""
 
     def __init__(self) -> None:
-        # A command line that says port 0 would leave the user without the number that
+        # A command line with port 0 would leave the user without the number that
         # clients need. Programs can ask `Running.ports`.
         super().__init__(1, 65535)
 
     def of(self, value: object, what: str) -> int:
-        """Return a port or 0."""
+        """Return a keyword's port number; 0 is accepted."""
         return arguments.whole(value, what, low=0, high=65535)
 
 
 class Real(Kind):
-    """A finite number within inclusive bounds; `above` excludes `low` itself."""
+    """Kind of options whose value is a finite number within inclusive bounds.
+
+    Parameters
+    ----------
+    low, high : float
+        Inclusive bounds, in the option's unit.
+    above : bool
+        Whether the number must be greater than `low`.
+    """
 
     python = "float"
 
@@ -241,13 +273,13 @@ class Real(Kind):
         self.low, self.high, self.above = float(low), float(high), above
 
     def of(self, value: object, what: str) -> float:
-        """Return the number."""
+        """Return a keyword's value as a finite number within the bounds."""
         return arguments.number(
             value, what, low=self.low, high=self.high, above=self.above
         )
 
     def read(self, value: object) -> float:
-        """Return the number, also from text."""
+        """Return a value from a file, number or text, as a finite number within the bounds."""
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = float(value)
@@ -256,24 +288,24 @@ class Real(Kind):
 
 
 class OneOf(Kind):
-    """One of a set of words."""
+    """Kind of options whose value is one of a set of words."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
         self.python = "one of " + ", ".join(f'"{w}"' for w in words)
 
     def of(self, value: object, what: str) -> str:
-        """Return the word."""
+        """Return a keyword's value if it is one of the allowed words."""
         return arguments.one_of(value, what, self.words)
 
 
 class RobotText(Kind):
-    """A requested robot."""
+    """Kind of options whose value is a robot: a model, perhaps with a name."""
 
     python = '"MODEL" or "MODEL:NAME"'
 
     def of(self, value: object, what: str) -> RobotChoice:
-        """Return a robot from text or from a `RobotChoice`."""
+        """Return the robot that a keyword's value requests: text or a `RobotChoice`."""
         if isinstance(value, RobotChoice):
             return value
         try:
@@ -284,17 +316,17 @@ class RobotText(Kind):
             raise ArgumentError(f"{what}: {error}") from None
 
     def read(self, value: object) -> RobotChoice:
-        """Return a robot from text."""
+        """Return the robot that a text from a file requests."""
         return parse_robot(Text().read(value))
 
 
 class StartText(Kind):
-    """A start pose."""
+    """Kind of options whose value is a start pose."""
 
     python = '(x, y, th) in m and rad, "outside" or "random"'
 
     def is_one(self, value: object) -> bool:
-        """Return whether a value is a word or three numbers."""
+        """Return whether a keyword's value is one start pose: a word or three numbers."""
         return isinstance(value, str) or (
             isinstance(value, Sequence)
             # A list of poses contains sequences or words; only a single pose contains
@@ -303,23 +335,41 @@ class StartText(Kind):
         )
 
     def of(self, value: object, what: str) -> Pose | str:
-        """Return a pose or a word."""
+        """Return the start pose of a keyword's value: a pose or a word.
+
+        Returns
+        -------
+        Pose or str
+            Pose in m and rad, in the frame of the world; or ``outside`` or ``random``.
+        """
         if isinstance(value, str):
             return arguments.one_of(value, what, ("outside", "random"))
         return arguments.pose(value, what)
 
     def read(self, value: object) -> Pose | str:
-        """Return a pose from text as on the command line: mm, mm, degrees."""
+        """Return the start pose of a text from a file, in mm, mm, degrees.
+
+        Returns
+        -------
+        Pose or str
+            Pose in m and rad, in the frame of the world; or ``outside`` or ``random``.
+        """
         return parse_start(Text().read(value))
 
 
 class OptionText(Kind):
-    """An option of a controller."""
+    """Kind of options whose value is an option of a controller, ``NAME=VALUE``."""
 
     python = '"NAME=VALUE"'
 
     def of(self, value: object, what: str) -> str:
-        """Return the text if it has the form NAME=VALUE."""
+        """Return the text if it has the form NAME=VALUE.
+
+        Raises
+        ------
+        ArgumentError
+            The text has no ``=``, or the part before it is not an identifier.
+        """
         text = Text().of(value, what)
         if not text.partition("=")[0].strip().isidentifier() or "=" not in text:
             raise ArgumentError(
@@ -332,7 +382,17 @@ class OptionText(Kind):
 def named_values(texts: Iterable[str]) -> dict[str, Any]:
     """Return the values of ``NAME=VALUE`` texts by name.
 
-    Values are parsed as JSON (numbers, lists and so on); any other value stays text.
+    Values are parsed as JSON (numbers, lists and so on); any other value remains a str.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Texts such as ``speed=0.4``, split at the first ``=``.
+
+    Returns
+    -------
+    dict of str to object
+        Values by name. If a name occurs twice, the last text counts.
     """
     found: dict[str, Any] = {}
     for text in texts:
@@ -348,12 +408,18 @@ def named_values(texts: Iterable[str]) -> dict[str, Any]:
 
 
 class LimitText(Kind):
-    """A limit for reading files."""
+    """Kind of options whose value is a limit for reading files, ``NAME=NUMBER``."""
 
     python = '"NAME=NUMBER"'
 
     def of(self, value: object, what: str) -> str:
-        """Return the text if the limit exists."""
+        """Return the text if it names an existing limit and a valid value.
+
+        Raises
+        ------
+        ArgumentError
+            No such limit exists, or its value is not valid.
+        """
         text = Text().of(value, what)
         try:
             Budget().raised([text])
@@ -366,7 +432,7 @@ class LimitText(Kind):
 
 
 def sequence_of(kind: Kind, value: object, what: str) -> tuple[Any, ...]:
-    """Return several values of a kind.
+    """Convert each element of a sequence with `Kind.of`; return the results.
 
     Raises
     ------

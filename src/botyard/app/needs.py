@@ -1,6 +1,6 @@
 """Which option, command or file needs which extra (`botyard.extras`).
 
-Checked before anything is compiled or run.
+The command line checks the extras before it compiles or runs anything.
 """
 
 from __future__ import annotations
@@ -18,26 +18,34 @@ OF_OPTIONS: Final[Mapping[str, str]] = {
     "zenoh_router": "zenoh",
     "gantt": "plots",
 }
-"""Extras by the names of command parameters (``run``, ``traffic run``).
+"""Extra that each command parameter of ``run`` and ``traffic run`` needs, by parameter name.
 
 Other commands call `require`.
 """
 
 
 class Needs:
-    """Collector of the extras that a command line needs.
+    """Collector of the extras (optional dependencies) that a command line needs.
 
     Attributes
     ----------
     wanted : dict
-        Options and files that need each extra.
+        Names of the options and files that need an extra, by name of the extra.
     """
 
     def __init__(self) -> None:
         self.wanted: dict[str, list[str]] = {}
 
     def add(self, extra: str, what: str) -> None:
-        """Register that `what` needs `extra`."""
+        """Register that `what` needs `extra`.
+
+        Parameters
+        ----------
+        extra : str
+            Name of an extra in `botyard.extras`.
+        what : str
+            Option, command or file for the error; repetitions are dropped.
+        """
         # A list with a check instead of a set: the error names options in the order in
         # which they were given.
         found = self.wanted.setdefault(extra, [])
@@ -47,25 +55,36 @@ class Needs:
     def add_options(self, values: Mapping[str, Any]) -> None:
         """Add the extras that the given options need.
 
-        `values` contains all parameters; None or False: not given.
+        Parameters
+        ----------
+        values : mapping of str to object
+            Values of all options by parameter; None or False: not given. 0 counts as
+            given.
         """
         for name, extra in OF_OPTIONS.items():
             value = values.get(name)
-            # 0 is a valid value, such as a port.
+            # A plain truth test would ignore 0, which is a valid value, for example of
+            # a port.
             if value is not None and value is not False:
                 self.add(extra, f"--{name.replace('_', '-')}")
 
     def add_file(self, name: str | Path | None) -> None:
-        """Add the extra needed to read a map file."""
+        """Add the extra needed to read a map file.
+
+        Parameters
+        ----------
+        name : str or Path, optional
+            File of a map; its suffix decides. None adds nothing.
+        """
         if name is None:
             return
-        from botyard.formats.registry import formats
+        from botyard.formats.registry import formats_with
 
         # The suffix decides, not the content: a missing package is reported before the
         # file is opened.
         suffix = Path(name).suffix.lower()
-        for one in formats():
-            if suffix in one.suffixes and suffix in one.extras:
+        for one in formats_with(suffix):
+            if suffix in one.extras:
                 self.add(one.extras[suffix], str(name))
 
     def check(self) -> None:
@@ -86,7 +105,7 @@ class Needs:
 
 
 def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:
-    """Check that `what` has its extras, and the extras needed to read the files `also`.
+    """Check that the extras for `what`, and for reading the files `also`, are installed.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from botyard.app.kinds import (
 class OperationOptions:
     """Options of the page, the log, the recording and the process.
 
-    `botyard.app.options.RunOptions` has the units.
+    For the units see `botyard.app.options.RunOptions`.
     """
 
     # -- The page
@@ -47,7 +47,7 @@ class OperationOptions:
     history: float = option(
         PAGE,
         "--history",
-        # At most one day: the history is kept in memory.
+        # The limit is one day, because the history is kept in memory.
         kind=Real(0.0, 1440.0),
         default=10.0,
         world=False,
@@ -107,7 +107,8 @@ class OperationOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Ask for map and robots on the page, like botyard without a map in a terminal.",
+        help="Ask for the map and the robots on the page, as botyard does when it "
+        "starts without a map in a terminal.",
     )
     fullscreen_gui: bool = option(
         PAGE,
@@ -149,7 +150,8 @@ class OperationOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Draw less on the page: no grid, no filled fields, no trails.",
+        help="Simplify the drawing on the page: no grid, no filled areas of laser "
+        "scans, no trails.",
     )
     no_graphics: bool = option(
         PAGE,
@@ -267,7 +269,7 @@ class OperationOptions:
         serve=True,
         metavar="N",
         help="Also serve /metrics (Prometheus) and /healthz on this port; the "
-        "page serves them on its own. 0: any free port.",
+        "port of the page serves them without this option. 0: any free port.",
     )
     daemonize: bool = option(
         OPERATION,
@@ -288,8 +290,8 @@ class OperationOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Do not turn internal errors into a log entry and status 236; print "
-        "Python's own trace instead.",
+        help="On an internal error, print Python's traceback, instead of a log entry "
+        "and exit status 236.",
     )
     no_crash_debug: bool = option(
         OPERATION,
@@ -325,8 +327,8 @@ class OperationOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Continue from the state in --state-file, and notify clients; a "
-        "restarted simulator receives this option.",
+        help="Continue from the state in --state-file, and notify clients. A "
+        "supervisor gives this option to the simulator that it restarts.",
     )
     log_packets_received: bool = option(
         OPERATION,

@@ -51,16 +51,38 @@ class RunOptions(OperationOptions, ClientOptions, SimulationOptions):
         return self.noninteractive or self.no_gui
 
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
-        """Return the robots of the command line; by default a P3-DX."""
+        """Return the robots of the command line; by default a P3-DX.
+
+        Parameters
+        ----------
+        world_has_some : bool
+            Whether the world contains robots; then there is no default robot.
+
+        Returns
+        -------
+        sequence of RobotChoice
+            Robots of the options, or a P3-DX if there are neither robots nor factories.
+        """
         # The default robot lets a client connect to a bare map at once. A world with
-        # robots, or factories, must not get another one.
+        # robots, or factories, must not get another robot.
         return self.robots or (
             () if self.factories or world_has_some else (RobotChoice("p3dx", None),)
         )
 
     def reading(self) -> Options:
-        """Return the options for reading map files."""
-        # Imported here, because --help needs no models of worlds.
+        """Return the options for reading map files.
+
+        Returns
+        -------
+        botyard.formats.base.Options
+            Limits and chunk sizes, with the resolution converted from mm to m.
+
+        Raises
+        ------
+        CommandLineError
+            ``--max-read`` names no limit, or a value that is not valid.
+        """
+        # Import this here, because --help needs no models of worlds.
         from botyard.formats.base import Options
 
         return Options(
@@ -76,7 +98,7 @@ def _declared() -> dict[str, Option]:
     """Return the declarations of all options, by field name."""
     found = {}
     for one in fields(RunOptions):
-        # A copy, because the metadata of a dataclass is shared and read-only.
+        # Copy the metadata of the dataclass, because it is shared and read-only.
         about: dict[str, Any] = dict(one.metadata["option"])
         serve = about.pop("serve")
         found[one.name] = Option(

@@ -33,7 +33,7 @@ class Page:
     Parameters
     ----------
     parts : Parts
-        The simulator.
+        Parts of the simulator that the page shows.
     o : RunOptions
         Options: addresses, tokens, graphics.
     kept : sequence
@@ -91,24 +91,24 @@ class Page:
 
     @property
     def url(self) -> str:
-        """URL with the token of viewers with control."""
+        """URL of the page with the token that allows control of the simulator."""
         return self._server.url()
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port."""
+        """Host and port on which the page is served."""
         return self._server.address
 
     @property
     def kept(self) -> tuple[int, str, str]:
-        """Port and tokens, which are restored after a restart."""
+        """Port and tokens of the page, which a restarted simulator uses again."""
         return self._server.address[1], self._full, self._audience
 
     async def start(self) -> None:
         """Serve the page.
 
-        It uses the requested port; otherwise its previous port, if it is free;
-        otherwise any free one.
+        The page uses the requested port; otherwise its previous port, if that is free;
+        otherwise any free port.
 
         Raises
         ------
@@ -116,8 +116,8 @@ class Page:
             The requested port is in use.
         """
         o, before = self._o, self._port
-        # Another port than before can only be the user's choice in new options, so it
-        # is not replaced by the old one.
+        # If the options name another port than the old one, the user has chosen it: do
+        # not replace it by the old port.
         if before is None or (o.gui_port is not None and o.gui_port != before):
             await self._server.listen(o.gui_address, o.gui_port)
         else:
@@ -144,7 +144,7 @@ class Page:
 
 
 def _token(o: RunOptions) -> str:
-    """Return the token for viewers with control; empty: none is required."""
+    """Return the token of viewers that may control the simulator; empty: none is required."""
     return "" if o.gui_token == "off" else o.gui_token or new_token()
 
 

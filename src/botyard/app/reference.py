@@ -11,13 +11,13 @@ from botyard.names import shown
 
 
 def _row(interface: Interface) -> tuple[str, ...]:
-    """Return the row of an interface."""
+    """Return the table row that describes an interface."""
     chosen_by = INTERFACE_OPTIONS.get(interface.name)
-    # Asked with default options: the table describes a run without arguments.
+    # Pass default options: the table describes a run without arguments.
     started = (
         "yes" if chosen_by is not None and chosen_by.is_asked(RunOptions()) else "no"
     )
-    # The other carriers are named by protocol, such as TCP, and need no explanation.
+    # Other carriers are named by a protocol, such as TCP, which needs no explanation.
     carrier = {"own": "its own servers"}.get(
         interface.carrier.value, interface.carrier.name
     )

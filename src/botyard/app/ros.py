@@ -38,12 +38,12 @@ log = logging.getLogger("botyard.ros")
 
 
 class RosInterfaces:
-    """ROS interfaces; the graph and its transports are created on first use.
+    """ROS interfaces of a run; the ROS graph and its transports are created on first use.
 
     Parameters
     ----------
     parts : Parts
-        The simulator.
+        Parts of the simulator that ROS nodes access.
     o : RunOptions
         Options: names, time stamps, addresses.
     """
@@ -68,27 +68,38 @@ class RosInterfaces:
     # -- switches
 
     def ros1_switch(self, interface: Interface) -> Switch:
-        """Return the switch of ROS 1."""
+        """Return the object that starts and stops ROS 1."""
         about = f"ROS 1 (TCPROS), master {self._master_name()}"
         return Switch(
             about, False, self.begin_ros1, self.stop_ros1, self._master_problem
         )
 
     def master_switch(self, interface: Interface) -> Switch:
-        """Return the switch of the embedded ROS 1 master."""
+        """Return the object that starts and stops the embedded ROS 1 master."""
         about = f"{interface.about}, port {self._master_port()}"
         return Switch(about, False, self.start_master, self.stop_master)
 
     def ros2_switch(self, interface: Interface) -> Switch:
-        """Return the switch of ROS 2 over DDS."""
+        """Return the object that starts and stops ROS 2 over DDS."""
         return Switch(interface.about, False, self.start_ros2, self.stop_ros2)
 
     def zenoh_switch(self, interface: Interface) -> Switch:
-        """Return the switch of ROS 2 over Zenoh."""
+        """Return the object that starts and stops ROS 2 over Zenoh."""
         return Switch(interface.about, False, self.start_zenoh, self.stop_zenoh)
 
     def web_switch(self, interface: Interface) -> Switch:
-        """Return the switch of a transport to WebSocket clients."""
+        """Return the object that starts and stops a transport to WebSocket clients.
+
+        Parameters
+        ----------
+        interface : Interface
+            Declaration of Foxglove or rosbridge.
+
+        Returns
+        -------
+        Switch
+            Switch, off, with the address of the port while it is on.
+        """
 
         async def start() -> None:
             await self.start_web(interface)
@@ -103,7 +114,18 @@ class RosInterfaces:
         return Switch(interface.about, False, start, stop, interface.lacks, address)
 
     def link_switch(self, interface: Interface) -> Switch:
-        """Return the switch of AMBF objects without ROS."""
+        """Return the object that starts and stops AMBF objects without ROS.
+
+        Parameters
+        ----------
+        interface : Interface
+            Declaration of the link for AMBF clients.
+
+        Returns
+        -------
+        Switch
+            Switch, off, with the address of the port while it is on.
+        """
 
         async def start() -> None:
             await self.start_link(interface)
@@ -114,7 +136,7 @@ class RosInterfaces:
         return Switch(interface.about, False, start, self.stop_link, address=address)
 
     def graph(self) -> RosGraph:
-        """Return the ROS graph, created on first use."""
+        """Return the ROS graph (nodes, topics and services), created on first use."""
         if self._graph is None:
             from botyard.interfaces.ros.graph import RosGraph
             from botyard.protocols.ros_messages.naming import PROFILES
@@ -127,11 +149,14 @@ class RosInterfaces:
                 self._parts.maps.cells,
                 message_types(o),
                 profile=profile,
-                is_localized=o.localization == "truth",
+                is_localized=o.localization == "truth"
+                if o.localization
+                else profile.is_localized,
                 has_map=None if o.ros_map is None else o.ros_map == "on",
                 sim_time=o.ros_time == "sim" if o.ros_time else profile.sim_time,
                 timeout=o.cmd_vel_timeout,
                 scan_rate=o.scan_rate,
+                has_nav2=o.nav2_actions,
             )
 
         return self._graph
@@ -145,9 +170,7 @@ class RosInterfaces:
         )
 
     def _master_port(self) -> int:
-        """Return the port of the embedded master: from the configured address, or the
-        default.
-        """
+        """Return the port of the embedded master: the configured one or the default."""
         # ROS_MASTER_URI counts as well: nodes started from the same shell look for the
         # master there.
         port = (
@@ -158,7 +181,9 @@ class RosInterfaces:
         return int(port) if port.isdigit() else MASTER_PORT
 
     def _master_problem(self) -> str:
-        """Return an error text if the node is not registered; empty: no problem."""
+        """Return an error text if the ROS 1 node is not registered at the master; empty: no
+        problem.
+        """
         if self._ros1 is None or self._ros1.is_registered:
             return ""
         return f"There is no ROS master at {self._ros1.master_uri}."
@@ -183,7 +208,7 @@ class RosInterfaces:
             raise
 
     async def stop_master(self) -> None:
-        """Stop the embedded master; ROS 1 connects to another one."""
+        """Stop the embedded master; ROS 1 then connects to another master."""
         was_on = self._ros1 is not None
         await self.stop_ros1()
         self._is_master = False
@@ -192,10 +217,10 @@ class RosInterfaces:
             await self.start_ros1()
 
     async def begin_ros1(self) -> None:
-        """Connect to ROS 1.
+        """Connect to a ROS 1 master, and start an embedded one if only AMBF needs it.
 
-        If only AMBF needs ROS 1, an embedded master is started if there is no other
-        one.
+        An embedded master starts only if no other master is found and the user has not requested
+        ROS 1.
         """
         if (
             self._o.ambf is None
@@ -210,7 +235,7 @@ class RosInterfaces:
         self._ros1_was_on = True
 
     async def start_ros1(self) -> None:
-        """Connect to the master, or start the embedded one.
+        """Connect to the ROS 1 master; start the embedded one first if the options request it.
 
         Raises
         ------
@@ -274,7 +299,7 @@ class RosInterfaces:
         self._robot_servers.interfaces["ros1"].on = True
 
     async def connect_or_start_master(self) -> None:
-        """Connect to the master, or start an embedded one if there is none.
+        """Connect to the ROS 1 master; start an embedded one if there is none.
 
         Raises
         ------
@@ -297,24 +322,26 @@ class RosInterfaces:
         await self.start_ros1()
 
     def _killed(self) -> None:
-        """Leave ROS 1 after ``rosnode kill``, or after another node has taken our name.
+        """Disconnect from ROS 1 after ``rosnode kill``, or if another node takes over the name.
 
         The simulator and an embedded master continue.
         """
         self._start_task(self._leave_ros1())
 
     def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Start a background task."""
+        """Start a coroutine as a background task of the run loop."""
         self._robot_servers.hub.background.start(work, "ROS")
 
     def _join(self, transport: Transport) -> None:
-        """Offer the robots, and AMBF objects if enabled, on a transport."""
+        """Offer the robots, and the AMBF objects if enabled, on a transport (ROS 1, ROS 2 or
+        web).
+        """
         self.graph().add(transport)
         if self._o.ambf is not None:
             self._objects().add(transport)
 
     def _objects(self) -> Ambf:
-        """Return AMBF's objects, created on first use."""
+        """Return the interface to AMBF's objects, created on first use."""
         if self._ambf is None:
             from botyard.interfaces.ambf import Ambf
 
@@ -374,31 +401,31 @@ class RosInterfaces:
             await pump.stop()
 
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
-        """Withdraw everything from a transport, and close it."""
+        """Withdraw all topics and services from a transport, and close it."""
         if transport is not None:
             self._withdraw(transport)
             await transport.close()
 
     def _withdraw(self, transport: Transport) -> None:
-        """Withdraw everything from a transport."""
+        """Withdraw all topics and services from a transport."""
         if self._graph is not None:
             self._graph.remove(transport)
         if self._ambf is not None:
             self._ambf.remove(transport)
 
     async def _leave_ros1(self) -> None:
-        """Disconnect from the master.
+        """Disconnect from the ROS 1 master.
 
-        An embedded one continues, because other nodes may need it.
+        An embedded master continues, because other nodes may need it.
         """
-        # Cleared before the wait: `rosnode kill` and the user's switch may come in the
-        # same moment.
+        # Clear the attribute before the wait: `rosnode kill` and the user's switch may
+        # call this method at the same moment.
         ros, self._ros1 = self._ros1, None
         await self._leave(ros)
         self._robot_servers.interfaces["ros1"].on = False
 
     async def stop_ros1(self) -> None:
-        """Disconnect from the master, and stop an embedded one."""
+        """Disconnect from the ROS 1 master, and stop an embedded one."""
         await self._leave_ros1()
         if self._master is not None:
             self._master.close()
@@ -481,8 +508,8 @@ class RosInterfaces:
             await pump.start(
                 o.bind_to_address, interface.port if port is None else port
             )
-        # Also for a cancelled start: subscriptions that nothing serves would stay in
-        # the graph.
+        # Undo a cancelled start as well: subscriptions that nothing serves would stay
+        # in the graph.
         except BaseException:
             made.close()
             raise
@@ -506,7 +533,14 @@ class RosInterfaces:
         return Foxglove(self.graph(), self._robot_servers.hub), FoxglovePump
 
     async def stop_web(self, name: str) -> None:
-        """Close the port of a transport to WebSocket clients, and disconnect them."""
+        """Close the port of a transport to WebSocket clients, and disconnect them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the interface: ``foxglove`` or ``rosbridge``. The interface need not
+            be on.
+        """
         found = self._web.pop(name, None)
         if found is not None:
             made, pump = found

@@ -1,4 +1,4 @@
-"""The ROS master of a run, and what a run reads before its interfaces start."""
+"""The embedded ROS master, and ROS settings and maps that a run reads before it starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("botyard.ros")
 
 DEFAULT_MASTER = "http://localhost:11311"
 MAX_URI = 200
-"""Maximum length of a URI in a message, characters."""
+"""Maximum length of a URI shown in a message, characters."""
 
 
 async def embedded_master(name: str, bound: str) -> Ros1Master:
@@ -56,7 +56,18 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
 
 
 def ros_distro(o: RunOptions) -> str:
-    """Return the ROS distribution whose message types are used."""
+    """Return the ROS distribution whose message types are used.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options; ``--ros-distro`` takes precedence over the variable ``ROS_DISTRO``.
+
+    Returns
+    -------
+    str
+        Supported distribution. An unknown name is logged, and the default is used.
+    """
     from botyard.protocols.dds.environment import distro_of
 
     distro, remark = distro_of(o.ros_distro or os.environ.get("ROS_DISTRO", ""))
@@ -66,7 +77,13 @@ def ros_distro(o: RunOptions) -> str:
 
 
 def message_types(o: RunOptions) -> Types:
-    """Return the message types, including AMBF's if it is enabled."""
+    """Return the message types, including AMBF's if it is enabled.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options of the run: the distribution, and the generation of AMBF.
+    """
     from botyard.protocols.ros_messages.types import Types, types
 
     if o.ambf is None:
@@ -77,7 +94,18 @@ def message_types(o: RunOptions) -> Types:
 
 
 def master_name(o: RunOptions) -> str:
-    """Return the address of the ROS 1 master from options and environment."""
+    """Return the address of the ROS 1 master from the options and the environment.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options; ``--ros-master`` takes precedence over ``ROS_MASTER_URI``.
+
+    Returns
+    -------
+    str
+        URI, by default `DEFAULT_MASTER`.
+    """
     return o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
 
 

@@ -54,14 +54,30 @@ RETURN_GRACE_S: Final = 3.0
 
 
 def portions_of(steps: object) -> list[int]:
-    """Split a number of steps, so that an interrupted program leaves few pending steps."""
+    """Split a number of steps into portions, so that an interruption leaves few pending steps.
+
+    Parameters
+    ----------
+    steps : object
+        Number of steps, from 1 to `botyard.control.time.MAX_STEPS`.
+
+    Returns
+    -------
+    list of int
+        Sizes of the portions, at most `STEPS_PER_PORTION` each.
+
+    Raises
+    ------
+    ArgumentError
+        `steps` is not a whole number in this range.
+    """
     left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
     whole, rest = divmod(left, STEPS_PER_PORTION)
     return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
 
 
 class Address(NamedTuple):
-    """Address of a listening socket."""
+    """Host and port of a listening socket."""
 
     host: str
     port: int
@@ -77,7 +93,15 @@ class Opened:
     def address(self, interface: str) -> Address | None:
         """Return the address of an interface.
 
-        None if it is off or has no port of its own.
+        Parameters
+        ----------
+        interface : str
+            Name, as ``botyard interfaces`` lists it.
+
+        Returns
+        -------
+        Address or None
+            None if the interface is off or has no port of its own.
         """
         found = self.parts.robot_servers.interfaces.get(interface)
         address = found.address() if found is not None and found.on else None
@@ -90,7 +114,7 @@ _serving: Final = threading.Lock()
 
 @contextlib.contextmanager
 def _serving_once(sim: Simulation) -> Iterator[None]:
-    """Reserve a simulation for this thread.
+    """Mark a simulation as served until the block ends.
 
     Two threads stepping one world would corrupt it.
 
@@ -100,8 +124,8 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
         The simulation is already being served.
     """
     with _serving:
-        # Numbers instead of objects: the set must not keep a finished simulation in
-        # memory.
+        # The set holds numbers instead of objects, which would keep a finished
+        # simulation in memory.
         if id(sim) in _served:
             raise NotNowError("this simulation is already being served")
         _served.add(id(sim))
@@ -119,13 +143,31 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
-    """Assemble a simulator and open its ports in the running event loop (context
-    manager).
+    """Assemble a simulator and open its ports in the running event loop.
 
-    Everything is closed on exit.
+    It is a context manager that closes everything on exit.
+
+    Parameters
+    ----------
+    sim : Simulation
+        World with its robots.
+    o : RunOptions
+        Options of the run. Their robots are added to the world.
+
+    Yields
+    ------
+    Opened
+        The simulator; its run loop does not run yet.
+
+    Raises
+    ------
+    NotNowError
+        The simulation is already being served.
+    BotyardError
+        For example, a port is in use or a robot model does not exist.
     """
-    # The simulation exists already, so only its pace is taken from it. `add_robots`
-    # places the robots of the options.
+    # The simulation exists already, so this world only supplies its time step.
+    # `add_robots` places the robots of the options.
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_serving_once(sim))
@@ -157,14 +199,15 @@ class RunningInfo:
 
     @property
     def control(self) -> Control:
-        """Operations, for the simulator's own thread; use `do` from other threads."""
+        """Operations on the simulation, for use in the simulator's own thread."""
         control: Control = self._opened.parts.control
         return control
 
     @property
     def ports(self) -> dict[str, Address]:
         """Addresses of the robots for Pioneer clients, by name."""
-        # A copy: the simulator's thread may add a robot while this one iterates.
+        # Copy the dictionary: the simulator's thread may add a robot while this thread
+        # iterates.
         servers = dict(self._opened.parts.robot_servers.servers)
         return {name: Address(*s.address) for name, s in servers.items() if s.is_open}
 
@@ -189,12 +232,12 @@ class RunningInfo:
 
     @property
     def ambf(self) -> Address | None:
-        """Address of AMBF's objects for clients without ROS."""
+        """Address at which clients without ROS reach AMBF's objects."""
         return self._opened.address("ambf")
 
     @property
     def interfaces(self) -> dict[str, Address]:
-        """Addresses of the interfaces that are on and have one port, by name."""
+        """Addresses of the interfaces that are on and have exactly one port, by name."""
         now = self._opened
         found = {
             name: now.address(name)
@@ -241,7 +284,7 @@ class Running(RunningInfo):
         try:
             self._status = asyncio.run(self._live())
         except asyncio.CancelledError:
-            # Stopped before it was ready.
+            # `stop` was called before the simulator was ready.
             self._status = 0
         except BaseException as error:
             self.error = error
@@ -255,11 +298,11 @@ class Running(RunningInfo):
             for future in waiting:
                 resolve(
                     future,
-                    error=NotNowError("the simulator ended before this was done"),
+                    error=NotNowError("the simulator ended before this call was done"),
                 )
 
-            # Before `_ready`, because `start` asks after `_ready` whether the simulator
-            # has already ended.
+            # Set before `_ready`, because `start` asks after `_ready` whether the
+            # simulator has already ended.
             self._ended.set()
             self._ready.set()
 
@@ -285,7 +328,11 @@ class Running(RunningInfo):
     def start(self) -> None:
         """Start the thread, and wait until all ports are open.
 
-        Raise its error, if any.
+        Raises
+        ------
+        BaseException
+            Error that prevented the start, such as `PortError`; the thread has ended
+            then.
         """
         self._thread.start()
         # A daemon thread would otherwise be cut off in the middle of a write at the
@@ -302,12 +349,16 @@ class Running(RunningInfo):
             self.raise_error()
 
     def end(self) -> None:
-        """Stop the simulator, and wait until everything is closed."""
+        """Stop the simulator, and wait until everything is closed.
+
+        A call from the simulator's own thread does not wait. The call does not raise
+        the simulator's error; `raise_error` does.
+        """
         with self._lock:
             self._is_stopping = True
             loop, main, now = self._loop, self._main, self._now
             if loop is not None:
-                # The loop has just ended.
+                # A loop that has just ended raises RuntimeError.
                 with contextlib.suppress(RuntimeError):
                     if now is not None:
                         loop.call_soon_threadsafe(now.parts.hub.stop)
@@ -316,15 +367,15 @@ class Running(RunningInfo):
 
         if threading.current_thread() is self._thread:
             return
-        # Not reached in the simulator's own thread: a thread cannot wait for its own
-        # end.
+        # The simulator's own thread does not reach this: a thread cannot wait for its
+        # own end.
         self._join()
         atexit.unregister(self.end)
 
     def _join(self) -> None:
-        """Wait for the thread.
+        """Wait for the thread of the simulator, and end a controller that does not return.
 
-        End a controller that does not return, as after a crash.
+        The controller then counts as crashed.
         """
         call: Call | None = None
         while self._thread.is_alive():
@@ -339,7 +390,7 @@ class Running(RunningInfo):
             self._thread.join(RETURN_GRACE_S)
 
     def raise_error(self) -> None:
-        """Raise the error that ended the simulator, once."""
+        """Raise the error that ended the simulator; later calls raise nothing."""
         error, self.error = self.error, None
         if error is not None:
             raise error
@@ -359,8 +410,9 @@ class Running(RunningInfo):
             self.raise_error()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends: its duration is over, or a client or the page
-        ends it.
+        """Wait until the simulator ends.
+
+        The simulator ends after its duration, or when a client or the page ends it.
 
         Parameters
         ----------
@@ -420,20 +472,20 @@ class Running(RunningInfo):
         def act() -> None:
             try:
                 resolve(future, f(*args, **keywords))
-            # The caller receives the exception.
+            # The caller gets the exception through the future.
             except BaseException as error:
                 resolve(future, error=error)
 
         return self._result(future, act)
 
     def _result(self, future: Future[T], act: Callable[[], None]) -> T:
-        """Run `act` in the event loop, and wait for the result of a future."""
+        """Call `act` in the simulator's event loop, and wait for the future's result."""
         with self._lock:
             if self._loop is None:
                 raise NotNowError("the simulator has ended")
             try:
                 self._loop.call_soon_threadsafe(act)
-            # The loop was closed a moment ago.
+            # The loop was closed after the check above.
             except RuntimeError:
                 raise NotNowError("the simulator has ended") from None
 
@@ -457,8 +509,9 @@ class Running(RunningInfo):
         BotyardError
             The operation fails.
         NotNowError
-            The simulator has ended. Or this is its own thread, and the operation takes
-            several steps of the event loop (`control.do` returns a future).
+            The simulator has ended. Or the caller is the simulator's own thread, and
+            the operation takes several steps of the event loop (`control.do` returns a
+            future).
         """
         arguments.instance(operation, "operation", Operation)
         if threading.current_thread() is self._thread:
@@ -467,7 +520,7 @@ class Running(RunningInfo):
                 if not result.done():
                     raise NotNowError(
                         "the operation takes several turns of the event loop, so "
-                        "its own thread cannot wait for it"
+                        "the simulator's own thread cannot wait for it"
                     )
 
                 return result.result()
@@ -499,7 +552,18 @@ class Running(RunningInfo):
         self.do(Resume())
 
     def step(self, steps: int = 1) -> None:
-        """Pause the simulation, and return after a number of steps."""
+        """Pause the simulation, and return after a number of steps.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps, from 1 to `botyard.control.time.MAX_STEPS`.
+
+        Raises
+        ------
+        ArgumentError
+            `steps` is not a whole number in this range.
+        """
         self.pause()
         for some in portions_of(steps):
             self.do(StepNow(steps=some))

@@ -39,12 +39,12 @@ def _warm_up(sim: Simulation) -> None:
     with _warmed:
         if masses not in _is_warm:
             warm_up(masses=masses)
-            # Kernels for bodies with mass include the others.
+            # Warming up kernels for bodies with mass also warms up all other kernels.
             _is_warm.update((False, masses))
 
 
 class Serving:
-    """Result of `serve`: a simulator that is ready to run, also repeatedly.
+    """Simulator prepared by `serve`, which can run repeatedly.
 
     ``with serving as running`` runs it in a thread of its own, ``async with serving as
     running`` in the running event loop, and `run` until it ends.
@@ -57,11 +57,11 @@ class Serving:
         self._async: tuple[AsyncRunning, contextlib.AsyncExitStack] | None = None
 
     def _check_free(self) -> None:
-        """Raise NotNowError if the simulator runs."""
+        """Raise NotNowError if this simulator already runs."""
         if self._async is not None or (
             self._running is not None and self._running.is_running
         ):
-            raise NotNowError("the simulator already runs")
+            raise NotNowError("the simulator is already running")
 
     def start(self) -> Running:
         """Run the simulator in a thread of its own; return when all ports are open.
@@ -98,7 +98,7 @@ class Serving:
                     return running.wait() or 0
                 except KeyboardInterrupt:
                     return 0
-        # Ctrl-C during the start.
+        # Ctrl-C was pressed during the start.
         except KeyboardInterrupt:
             return 0
 
@@ -150,7 +150,7 @@ class Serving:
 
 
 def _note(error: BaseException, other: BaseException | None) -> None:
-    """Add a note to an error that the simulator has ended with another one."""
+    """Add a note to an error: the simulator itself has ended with another error."""
     if other is not None and other is not error:
         error.add_note(f"the simulator had ended with {type(other).__name__}: {other}")
 
@@ -169,8 +169,8 @@ def serve(sim: Simulation, **options: Any) -> Serving:
 
     All ports are open when the block starts. When it ends, everything is closed, and an
     error of the simulator is raised. Robots that the world already contains are served.
-    Time runs by itself, in real time: inside the block, only the simulator steps the
-    world. Logging and signal handlers are not set up; the page and ROS read the log of
+    Time advances in real time: inside the block, only the simulator steps the world.
+    Logging and signal handlers are not set up; the page and ROS read the log of
     ``botyard`` while they are served. Several simulators may run at once: give them
     `port=0`, which takes free ports.
 

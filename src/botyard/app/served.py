@@ -1,4 +1,4 @@
-"""`Run`: state that the interfaces of a run share; and services for some of them."""
+"""State that the interfaces of a run share (`Run`), and services for some interfaces."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Run:
     Parameters
     ----------
     parts : Parts
-        The simulator.
+        Parts of the simulator that the interfaces serve.
     o : RunOptions
-        All options.
+        All options of the run.
     ports : mapping of RobotPortServer to int
         Ports of the robots before a restart.
     kept : sequence
@@ -52,37 +52,39 @@ class Run:
 
     @cached_property
     def ros(self) -> RosInterfaces:
-        """ROS interfaces, and AMBF's objects."""
+        """ROS interfaces of the run, which include AMBF's objects."""
         return RosInterfaces(self.parts, self.o)
 
     @cached_property
     def _page(self) -> Page:
-        """Page of the run."""
+        """Browser page of the run."""
         from botyard.app.page import Page
 
         return Page(self.parts, self.o, self._kept)
 
     def page(self) -> Page:
-        """Return the page, created on first use."""
+        """Return the browser page, created on first use."""
         return self._page
 
     @property
     def has_page(self) -> bool:
-        """Whether the page has been created."""
-        # `cached_property` stores its value there, and asking for the property itself
-        # would create the page.
+        """Whether the browser page has been created."""
+        # `cached_property` stores its value in the instance's dictionary. Reading the
+        # property itself would create the page.
         return "_page" in self.__dict__
 
     def take_ports(self) -> Mapping[RobotPortServer, int]:
-        """Return the ports from before a restart; later calls return none."""
-        # A robot that is switched off and on later may find its old port taken, so old
-        # ports count once only.
+        """Return the robots' ports from before a restart, on the first call; later an empty
+        mapping.
+        """
+        # When ports are closed and opened again later, an old port may be taken, so old
+        # ports are used only once.
         ports, self._ports = self._ports, {}
         return ports
 
 
 class PumpService:
-    """Service of an interface whose clients a pump serves while it is on.
+    """Service of an interface that accepts clients on one port while it is on.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ class PumpService:
     port : int
         Port to listen on.
     parts : Parts
-        The simulator.
+        Parts of the simulator that the interfaces serve.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class PumpService:
         self._options, self._port, self._parts = options, port, parts
 
     async def start(self) -> None:
-        """Serve clients.
+        """Open the port, and serve clients.
 
         Raises
         ------
@@ -122,8 +124,8 @@ class PumpService:
             self.interface, self._options, self._parts.hub, self._parts.control
         )
         await pump.start(self._parts.robot_servers.host, self._port)
-        # Stored only after the port is open: `address` and `stop` must not see a pump
-        # whose start failed.
+        # Store the pump only after its port is open: `address` and `stop` must not see
+        # a pump whose start failed.
         self.pump = pump
         log.info(
             "%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0]
@@ -137,11 +139,11 @@ class PumpService:
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Address of the open port; None: closed."""
+        """Address of the open port; None: the port is closed."""
         return None if self.pump is None else self.pump.address
 
     def switch(self) -> Switch:
-        """Return the switch of the interface."""
+        """Return the object that starts and stops the interface."""
         return Switch(
             self.interface.about,
             False,
@@ -153,14 +155,14 @@ class PumpService:
 
 
 class MdnsService:
-    """Service that announces the robots by multicast DNS, as they are at its start."""
+    """Service that announces, by multicast DNS, the robots that exist when it starts."""
 
     def __init__(self, robot_servers: RobotServers) -> None:
         self._robot_servers = robot_servers
         self._announcement: Any = None
 
     async def start(self) -> None:
-        """Announce the robots.
+        """Announce the robots in the local network.
 
         Raises
         ------
@@ -183,7 +185,15 @@ class MdnsService:
 
 
 class MetricsService:
-    """Service of ``/metrics`` on a port of its own."""
+    """Service that offers ``/metrics`` (figures for monitoring) on a port of its own.
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The running simulator.
+    o : RunOptions
+        Options of the run: address and port.
+    """
 
     def __init__(self, robot_servers: RobotServers, o: RunOptions) -> None:
         self._robot_servers, self._host, self._port = (

@@ -31,7 +31,7 @@ from botyard.geometry import Pose
 class SimulationOptions:
     """Options of the world, its robots and its time.
 
-    `botyard.app.options.RunOptions` has the units.
+    For the units see `botyard.app.options.RunOptions`.
     """
 
     map_argument: str | None = option(
@@ -79,7 +79,7 @@ class SimulationOptions:
         serve=False,
         instead="Simulation.load",
         metavar="FILE",
-        help="World file of Stage; only its walls, objects and robots.",
+        help="World file of Stage, from which only walls, objects and robots are read.",
     )
     nomap: bool = option(
         WORLD,
@@ -226,9 +226,7 @@ class SimulationOptions:
         serve=True,
         metavar="NAME",
         help="Controller of all robots that no client commands: wander, walk, "
-        "follow, "
-        "waypoints, orca, socialforce, "
-        "dwa, vfh, purepursuit, or "
+        "follow, waypoints, go_to, orca, socialforce, dwa, vfh, purepursuit, or "
         "module:name or file.py:name.",
     )
     controller_option: tuple[str, ...] = option(
@@ -385,7 +383,8 @@ class SimulationOptions:
         world=True,
         serve=False,
         instead="Simulation(threads=…)",
-        help="Number of threads for laser scans; it does not change the results. [default: 1]",
+        help="Number of threads for scans, and for the motion of 20,000 robots and more; "
+        "it does not change the results. [default: 1]",
     )
 
 

@@ -1,6 +1,6 @@
 """Calibration of robot models from logs of real robots.
 
-It also compares logs of simulated robots with logs of real ones.
+The package also compares logs of simulated robots with logs of real ones.
 
     from botyard.calibration import calibrate, read_log, read_truth
 

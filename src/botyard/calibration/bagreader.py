@@ -1,7 +1,7 @@
 """Reader of ROS 1 and ROS 2 bags as logs.
 
-It reads Odometry, LaserScan, Twist and poses of motion capture, each from its only
-topic or from a chosen one.
+The reader supports Odometry, LaserScan, Twist and poses of motion capture, each from
+the only topic of its type or from a chosen topic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UNIT_ERROR: Final = 0.1
 
 
 def _stamp(one: BagMessage) -> float:
-    """Return the stamp of a message's header, otherwise its time of recording, s."""
+    """Return the time stamp in a message's header, otherwise the time of its recording, s."""
     header = getattr(one.message, "header", None)
     stamp = 0 if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
     return (stamp or one.time_ns) / 1e9
@@ -58,7 +58,7 @@ def _pose(pose: Any) -> tuple[float, float, float]:
 
 
 def _pose_in(message: Any) -> tuple[float, float, float]:
-    """Return the pose of a message.
+    """Return the pose that a message contains: x, y (m) and heading (rad).
 
     The message is a PoseStamped, PoseWithCovarianceStamped, TransformStamped or
     Odometry.
@@ -79,7 +79,7 @@ def _series(rows: list[tuple[float, tuple[float, float, float]]]) -> Series:
 
 
 class _Bag:
-    """Messages of a bag by topic."""
+    """Messages of a bag, sorted into topics."""
 
     def __init__(self) -> None:
         self.poses: dict[str, list[tuple[float, tuple[float, float, float]]]] = {}
@@ -110,7 +110,16 @@ class _Bag:
 
 
 def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
-    """Read a bag.
+    """Read the log of one robot from a bag.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.bag``, ``.db3`` or ``.mcap`` file, or the folder of a ROS 2 bag.
+    choice : Choice
+        Topics to read, if the bag has several topics of one type.
+    budget : Budget
+        Limits of reading.
 
     Raises
     ------
@@ -130,7 +139,7 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
     # poses.
     every = {**bag.others, **bag.poses}
     # The truth is chosen first: its topic may also publish Odometry, and must not count
-    # as one of the robot's.
+    # as the robot's odometry.
     truth_names = [name for name in every if _IS_TRUTH.search(name)]
     truth = choice.topics.get("truth")
     if truth is not None:
@@ -173,10 +182,17 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
 
 
 def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> ScanSeries:
-    """Return scans as arrays.
+    """Return scans as arrays, sorted by time.
 
     A range below the limits of its message becomes NaN, and a range above them infinite
     (REP-117).
+
+    Parameters
+    ----------
+    messages : list of (float, LaserScan)
+        Times, s, and messages of one topic, at least one.
+    path, topic
+        File and topic, for the error.
 
     Raises
     ------
@@ -192,8 +208,8 @@ def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> Scan
                 path,
             )
 
-        # The driver may write any value for a missing range: only the limits of the
-        # message tell valid ones.
+        # The driver may write any value for a missing range: only the limits in the
+        # message show which ranges are valid.
         ranges = np.asarray(one.ranges, np.float64).copy()
         ranges[ranges >= one.range_max] = np.inf
         ranges[ranges < one.range_min] = np.nan

@@ -29,7 +29,7 @@ from botyard.model.scene import Scene
 from botyard.names import shown
 
 HELD_OUT: Final = 0.3
-"""Fraction of a single log that is held out; of several logs, the last one is."""
+"""Fraction of a single log that is held out; of several logs, the last log is held out."""
 DEFAULT_STEP_S: Final = 0.1
 OdometryLaw = Literal["distance", "step"]
 ODOMETRY_LAWS: Final[tuple[OdometryLaw, ...]] = ("distance", "step")
@@ -62,7 +62,7 @@ class Calibration:
     Attributes
     ----------
     base, robot : RobotSpec
-        The model before, and with the fitted values.
+        The robot's model before the fit, and the model with the fitted values.
     logs : tuple of Log
         The logs.
     odometry, motion, ranges, reflectors : OdometryFit, MotionFit, RangeFit,
@@ -90,14 +90,14 @@ class Calibration:
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """All fitted values."""
+        """All fitted values, of all groups."""
         return tuple(value for _, fit in self.groups for value in fit.values)
 
     @property
     def groups(
         self,
     ) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit | ReflectorFit], ...]:
-        """All fits with their names."""
+        """All fits that were made, with the name of each group."""
         named = (
             ("odometry", self.odometry),
             ("motion", self.motion),
@@ -107,7 +107,7 @@ class Calibration:
         return tuple((name, fit) for name, fit in named if fit is not None)
 
     def value(self, name: str) -> Value:
-        """Return a value by its name.
+        """Return a fitted value by its name.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prepared:
-    """A log with its true poses.
+    """Log with its true poses and the offset between their clocks.
 
     `offset` converts times of the truth into times of the log, s.
     """
@@ -170,7 +170,7 @@ def calibrate(
     spec : RobotSpec
         The initial model.
     truths : sequence of Series or None, optional
-        True poses of each log from another file; None for the log's own.
+        True poses of each log from another file; None for the log's own true poses.
     from_scans : bool
         Find true poses by matching the scans against the map.
     scene : Scene, optional
@@ -201,7 +201,7 @@ def calibrate(
             f'odometry_law: expected {" or ".join(ODOMETRY_LAWS)}, found "{shown(str(odometry_law), 60)}"'
         )
 
-    # The fits take the step only for the original model: variances per metre do not
+    # The fits use the step only for the original model: variances per metre do not
     # depend on it.
     drawn_in = step if odometry_law == "step" else None
     logs = [log.checked() for log in logs]
@@ -270,7 +270,7 @@ def calibrate(
 
 
 def _check_different(logs: Sequence[Log]) -> None:
-    """Refuse a log that is given twice.
+    """Raise an error if a log is given twice.
 
     The same data would count twice, and intervals would be too narrow.
     """
@@ -335,8 +335,8 @@ def _prepare(
     try:
         return _Prepared(log, truth, clock_offset(log.odometry, truth))
     except CalibrationError as error:
-        # If the motions cannot be aligned, the clocks may still be equal. Without a
-        # common time they cannot be.
+        # If the motions cannot be aligned, log and truth may still use the same clock.
+        # If their time spans hardly overlap, they do not.
         common = min(log.span[1], float(truth.time[-1])) - max(
             log.span[0], float(truth.time[0])
         )
@@ -373,7 +373,7 @@ def _fit_odometry_of(
 
 
 def _clock_offset(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
-    """Return the clock offset, corrected by the fit."""
+    """Return the clock offset of a log, s, including the correction that the odometry fit found."""
     name = f"clock {number}"
     if odometry is None or all(p.name != name for p in odometry.fit.parameters):
         return one.offset
@@ -387,7 +387,7 @@ def _place_scans(
     scene: Scene | None,
     notes: list[str],
 ) -> list[PlacedScans] | None:
-    """Return the scans at their true poses; None without scans or without a map."""
+    """Return the scans of the logs with their true poses; None without scans or without a map."""
     if all(one.log.scans is None for one in prepared):
         notes.append("laser: the logs contain no scans")
         return None
@@ -443,7 +443,7 @@ def _fit_reflector_rule(
 
 
 def _undetermined_notes(found: Calibration) -> list[str]:
-    """Return notes on values that the logs do not determine, with common reasons."""
+    """Return a note for each value that the logs do not determine, with the usual reasons."""
     reasons = {
         "wheel separation": "without turns the wheel separation is not observable",
         "left scale": "without driving forward the scales are not observable",
@@ -451,7 +451,8 @@ def _undetermined_notes(found: Calibration) -> list[str]:
         "forward spread": "the errors of the true poses hide the random error of driving forward",
     } | dict.fromkeys(
         ALPHAS,
-        "the other variances explain the errors, or the errors of the true poses hide it",
+        "the logs do not separate it from the other variances, or from the errors "
+        "of the true poses",
     )
     if found.reflectors is not None:
         reasons |= found.reflectors.reasons
@@ -469,8 +470,8 @@ def _undetermined_notes(found: Calibration) -> list[str]:
 def _split_data(
     prepared: Sequence[_Prepared],
 ) -> tuple[list[_Prepared], list[_Prepared]]:
-    """Return the data to fit, and the data to hold out."""
-    # A whole log is independent of the others; parts of one log share its conditions.
+    """Return two lists of logs: those to fit, and those to hold out for the prediction."""
+    # A whole log is independent of the other logs; parts of one log share conditions.
     if len(prepared) > 1:
         return list(prepared[:-1]), list(prepared[-1:])
     one = prepared[0]
@@ -505,7 +506,7 @@ def _predict_held_out(
             offset = _clock_offset(last, odometry, len(prepared))
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
-        # The rest alone determines too little.
+        # The rest of the data alone determines too few values.
         except CalibrationError:
             pass
         else:

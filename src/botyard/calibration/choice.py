@@ -21,7 +21,7 @@ class Choice:
     Attributes
     ----------
     robot : str or None
-        Name of the robot; None for the only one.
+        Name of the robot; None: the only robot in the log.
     topics : mapping of str to str
         Topics of a bag by role (`ROLES`). Without a choice, the only topic of a
         matching type.
@@ -39,6 +39,19 @@ def one_of(
     names: Iterable[str], wanted: str | None, what: str, path: Path, option: str
 ) -> str:
     """Return the chosen name, or the only one.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names in the log.
+    wanted : str or None
+        Name that the user chose; None: there must be exactly one.
+    what : str
+        Plural of the named things, for the message.
+    path : Path
+        File, for the message.
+    option : str
+        Command-line option that chooses, for the message.
 
     Raises
     ------

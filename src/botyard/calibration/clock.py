@@ -11,21 +11,37 @@ from botyard.calibration.planar import F8, between, twist_of
 from botyard.errors import CalibrationError
 
 GRID_S: Final = 0.05
-"""Resolution of the comparison, s; the fit finds the rest."""
+"""Time step of the comparison, s; the fit of odometry refines the offset further."""
 MAX_GRID: Final = 1_000_000
-"""Maximum number of samples of a motion."""
+"""Maximum number of samples of a motion on the time grid."""
 MIN_OVERLAP_S: Final = 10.0
-"""Minimum overlap of motions to compare, s, or half of the shorter motion."""
+"""Minimum overlap of two motions for a comparison, s, or half of the shorter motion."""
 MIN_LIKENESS: Final = 0.5
-"""Minimum correlation of two motions that count as the same."""
+"""Minimum correlation at which two motions count as the same motion."""
 SMOOTHING_S: Final = 0.3
-# Window over which motion is averaged, s: poses of motion capture are noisy.
+"""Window over which motion is averaged, s: poses of motion capture are noisy."""
 
 
 def _motion(poses: Series) -> tuple[F8, float]:
-    """Return speed and yaw rate on the grid, (n, 2), and the time of the first row.
+    """Return the motion between poses, sampled at regular times.
 
-    Each column has mean 0 and standard deviation 1, or is 0 if it does not vary.
+    Parameters
+    ----------
+    poses : Series
+        Poses with times.
+
+    Returns
+    -------
+    rates : (n, 2) float64
+        Speed without its sign, and yaw rate, every `GRID_S`. Each column has mean 0 and
+        standard deviation 1, or is 0 if it does not vary.
+    start : float
+        Time of the first row, s.
+
+    Raises
+    ------
+    CalibrationError
+        The poses take no time, or more than the grid covers.
     """
     twists = twist_of(between(poses.values[:-1], poses.values[1:]))
     # The limit bounds the memory for the grid.
@@ -64,9 +80,22 @@ def _motion(poses: Series) -> tuple[F8, float]:
 
 
 def clock_offset(odometry: Series, truth: Series) -> float:
-    """Return the offset that converts times of `truth` into times of `odometry`, s.
+    """Return the offset between the clocks of two series of poses.
 
     The offset maximises the correlation of speeds and yaw rates.
+
+    Parameters
+    ----------
+    odometry : Series
+        Poses by odometry.
+    truth : Series
+        True poses with times of another clock.
+
+    Returns
+    -------
+    float
+        Offset that converts times of `truth` into times of `odometry` when it is added,
+        s.
 
     Raises
     ------
@@ -81,8 +110,8 @@ def clock_offset(odometry: Series, truth: Series) -> float:
             "the clocks cannot be compared: the robot moves at a constant velocity, or not at all"
         )
 
-    # By FFT, because the time of a direct correlation grows with the square of the
-    # length.
+    # Correlate by FFT, because the time of a direct correlation grows with the square
+    # of the length.
     likeness = sum(
         signal.correlate(a[:, k], b[:, k], mode="full", method="fft") for k in range(2)
     )

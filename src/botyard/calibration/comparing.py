@@ -1,6 +1,6 @@
 """Comparison of a real log with a simulated one.
 
-It compares the drift of odometry, scans against the map, rates, jitter and latency,
+Compared are the drift of odometry, scans against the map, rates, jitter and latency,
 with 95 % intervals.
 """
 
@@ -36,15 +36,15 @@ MIN_FORWARD_M: Final = 0.05
 MIN_TURN_RAD: Final = 0.1
 """Segments that turn by less are ignored for the drift per turn, rad.
 
-`MIN_FORWARD_M` is the same for the drift per metre.
+Segments shorter than `MIN_FORWARD_M`, m, are ignored for the drift per metre.
 """
-# Maximum number of scans to compare: more hardly narrow the intervals.
+# Maximum number of scans to compare: more scans hardly narrow the intervals.
 MAX_SCANS: Final = 200
 PERCENTILE: Final = 95.0
 ROUNDING_S: Final = 1e-9
 """Smaller differences of periods are rounding errors, s."""
 LEAST_BIN: Final = 1e-3
-"""Margin of histograms beyond the least and the greatest value, m or s."""
+"""Margin of a histogram below the least and above the greatest value, m or s."""
 GROUPS: Final = ("drift", "scans", "timing")
 HEADS: Final = ("quantity", "unit", "real", "simulated", "alike")
 
@@ -71,7 +71,7 @@ class Quantity:
 
     @property
     def is_alike(self) -> bool | None:
-        """Whether the intervals overlap; None if one is missing."""
+        """Whether the 95 % intervals of the two logs overlap; None if one is missing."""
         a, b = self.real, self.simulated
         if (
             a is None
@@ -104,7 +104,7 @@ class Quantity:
         }
 
     def row(self) -> tuple[str, ...]:
-        """Return the texts of a table's row, with the columns `HEADS`."""
+        """Return the cells of the quantity's table row, in the order of the columns `HEADS`."""
         alike = {None: "", True: "yes", False: "no"}[self.is_alike]
         return (
             self.name,
@@ -165,7 +165,7 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on quantities that the logs do not determine."""
+        """Notes on quantities that one of the logs does not determine."""
         return tuple(
             f"{name}: {note}"
             for name, one in zip(self.names, self.measured, strict=True)
@@ -191,7 +191,7 @@ def compare(
     start: Pose | None = None,
     step: float = 0.1,
 ) -> Comparison:
-    """Compare two logs.
+    """Compare a log of a real robot with a log of its simulation.
 
     Parameters
     ----------
@@ -206,6 +206,11 @@ def compare(
         Pose of the robot at the start of a log without true poses.
     step : float
         Step of the simulation, s.
+
+    Raises
+    ------
+    CalibrationError
+        A log has no odometry or numbers that are too large, or the map has no walls.
     """
     both = tuple(
         measure(one.checked(), spec, scene, start, step) for one in (real, simulated)
@@ -223,7 +228,20 @@ def compare(
 def measure(
     log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, step: float
 ) -> Measured:
-    """Measure the quantities of one log."""
+    """Measure the quantities of one log.
+
+    Parameters
+    ----------
+    log : Log
+        Log with odometry.
+    spec, scene, start, step
+        As for `compare`.
+
+    Returns
+    -------
+    Measured
+        Quantities, with notes on quantities that the log does not determine.
+    """
     found: dict[tuple[str, str, str], Interval] = {}
     notes = list(log.problems)
     residuals: F8 = np.zeros(0)
@@ -318,9 +336,14 @@ def _drift_quantities(log: Log, truth: Series) -> dict[tuple[str, str, str], Int
 
 
 def _deviation_interval(values: F8) -> Interval:
-    """Return a standard deviation with its interval.
+    """Return a standard deviation with its 95 % interval.
 
     The interval follows from the fourth moment.
+
+    Parameters
+    ----------
+    values : (n,) float64
+        Sample of at least two numbers.
     """
     n = len(values)
     # The sample variance's own variance follows from the spread of the squares.
@@ -340,6 +363,22 @@ def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
 
     The poses are fitted near the true ones, so that errors of the true poses do not
     count as errors of ranges.
+
+    Parameters
+    ----------
+    log : Log
+        Log with scans.
+    truth : Series
+        True poses by the log's clock.
+    matcher : Matcher
+        Matcher of the map.
+
+    Returns
+    -------
+    residuals : (n,) float64
+        Measured minus expected ranges, m.
+    unexplained : (k,) float64
+        Fraction of each scan's ranges, 0 to 1. Both are empty without scans in time.
     """
     assert log.scans is not None
     inside = log.scans.chosen(
@@ -382,7 +421,7 @@ def _scan_quantities(
 
 
 def _timing_quantities(log: Log) -> dict[tuple[str, str, str], Interval]:
-    """Return rates and jitter of the messages in the log."""
+    """Return the rates, Hz, and the jitter, s, of the messages in the log."""
     found = {}
     scans = np.zeros(0) if log.scans is None else log.scans.time
     for name, times in (
@@ -414,12 +453,21 @@ def _timing_quantities(log: Log) -> dict[tuple[str, str, str], Interval]:
 def write_comparison(found: Comparison, path: Path, *, force: bool = False) -> None:
     """Write the comparison as a self-contained HTML page.
 
+    Parameters
+    ----------
+    found : Comparison
+        Comparison to show.
+    path : Path
+        File to write.
+    force : bool
+        Whether to replace a file that botyard did not write.
+
     Raises
     ------
-    CommandLineError
+    CommandLineError, KeptFileError, OSError
         See `botyard.calibration.report.write_report`.
     """
-    # Checked first, so that no half-written report remains.
+    # Check for matplotlib first, so that no half-written report remains.
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "calibrate"))
     parts = [

@@ -1,6 +1,7 @@
 """Covariance of odometry's deviations over segments.
 
-It is a sum of known banded matrices whose factors are estimated by maximum likelihood.
+The covariance is a sum of known banded matrices whose factors are estimated by maximum
+likelihood.
 """
 
 from __future__ import annotations
@@ -46,14 +47,25 @@ class Covariance:
         self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
 
     def only(self, parts: Sequence[int]) -> Covariance:
-        """Return the covariance with only these matrices."""
+        """Return a covariance that consists of only the chosen matrices."""
         # `__init__` would compute all bands again.
         found = Covariance.__new__(Covariance)
         found.bands = self.bands[list(parts)]
         return found
 
     def lower(self, variances: F8) -> F8:
-        """Return the bands of the Cholesky factor."""
+        """Return the bands of the Cholesky factor of the covariance.
+
+        Parameters
+        ----------
+        variances : (n,) float64
+            Factor of each matrix.
+
+        Returns
+        -------
+        (6, 3 k) float64
+            Lower bands of the factor, for `whitened`.
+        """
         from scipy.linalg import cholesky_banded
 
         whole = np.tensordot(variances, self.bands, 1)
@@ -63,16 +75,23 @@ class Covariance:
         return found
 
     def fit(self, deviations: F8, usual: F8, first: F8) -> tuple[F8, F8]:
-        """Return n variances by maximum likelihood, and their logarithms' covariance.
+        """Return the variances that maximise the likelihood of the deviations.
 
         Parameters
         ----------
         deviations : (3 k,) array
-            Deviations of all segments.
+            Deviations of all segments: x and y, m, heading, rad.
         usual : (n,) array
             Centres of the priors of the variances (`PRIOR_FOLDS`).
         first : (n,) array
             Start of the search.
+
+        Returns
+        -------
+        variances : (n,) float64
+            Variances, which are positive.
+        covariance : (n, n) float64
+            Covariance of their logarithms.
         """
         # Logarithms keep variances positive.
         guess = np.log(usual)
@@ -96,9 +115,18 @@ def _minimise(
 ) -> tuple[F8, Any]:
     """Minimise a smooth function of few variables by Newton's method.
 
+    Parameters
+    ----------
+    function : callable
+        Returns the cost for an array (n,).
+    at : (n,) float64
+        Start of the search.
+    bounds : (float, float)
+        Bounds of all variables.
+
     Returns
     -------
-    array, array
+    (n,) float64, (n, n) float64
         The minimum, and the Hessian at it.
     """
     damping, value = 1.0, function(at)
@@ -129,7 +157,7 @@ def _minimise(
 def _derivatives(
     function: Callable[[F8], float], at: F8, step: float = 0.02
 ) -> tuple[Any, Any]:
-    """Return gradient and Hessian by finite differences."""
+    """Return gradient and Hessian of a function by finite differences."""
     n = len(at)
     unit = np.eye(n) * step
     up, down = (
@@ -153,7 +181,17 @@ def _derivatives(
 def whitened(lower: F8, deviations: F8) -> F8:
     """Return deviations in units of their standard deviations.
 
-    `lower` has the bands of the covariance's Cholesky factor, whose inverse is applied.
+    Parameters
+    ----------
+    lower : (6, 3 k) float64
+        Bands of the Cholesky factor of the covariance, from `Covariance.lower`.
+    deviations : (3 k,) float64
+        Deviations of all segments.
+
+    Returns
+    -------
+    (3 k,) float64
+        Uncorrelated numbers of variance 1, if the covariance is right.
     """
     from scipy.linalg import solve_banded
 
@@ -164,12 +202,30 @@ def whitened(lower: F8, deviations: F8) -> F8:
 def bands_of(
     pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None
 ) -> F8:
-    """Return lower bands, (n, 6, 3 k), of the covariance of odometry and of true poses.
+    """Return lower bands of the covariance of odometry and of true poses.
 
-    With a `step`, s, the random errors of odometry are ε forward and ε turning, drawn
-    in each step (n = 4). Without a step they are α1 … α4, variances per metre and
-    radian (n = 6), see `botyard.model.robot.OdometryDrift`. The last two matrices are
-    the errors of true positions and headings.
+    With a step, odometry has two random errors, ε forward and ε turning, drawn in each step (n =
+    4). Without one they are α1 … α4, variances per metre and radian (n = 6), see
+    `botyard.model.robot.OdometryDrift`. The last two matrices are the errors of true positions and
+    headings.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Odometry of p pieces in k segments.
+    twists : (p, 3) float64
+        Corrected body twists of the pieces: m, m, rad.
+    heading : (k + 1,) float64
+        True headings at the ends of segments, rad.
+    true_ways : (k, 3) float64
+        True displacements of the segments, each in the frame of its start: m, m, rad.
+    step : float or None
+        Step in which errors are drawn, s; None: errors per metre and radian.
+
+    Returns
+    -------
+    (n, 6, 3 k) float64
+        Element j of band i of each matrix is its entry (j + i, j).
     """
     starts, middles, ends = chain(pieces, twists)
     k = len(ends)

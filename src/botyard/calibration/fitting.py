@@ -18,7 +18,7 @@ from botyard.calibration.planar import F8
 from botyard.studies.statistics import student_quantile
 
 UNTOLD_SHARE: Final = 0.3
-"""Maximum uncertainty that data may leave of a parameter, relative to its prior.
+"""Maximum uncertainty of a fitted parameter that counts as determined, relative to its prior.
 
 Above it, the parameter counts as undetermined (`Parameter.prior`).
 """
@@ -59,7 +59,7 @@ class Value:
     name, unit, about : str
         Texts for reports.
     value : float
-        The estimate; an undetermined value is the previous one.
+        The estimate; for an undetermined value, the value before the fit.
     low, high : float
         Ends of the 95 % interval. For an undetermined value they are NaN, except for an
         end that is a known bound.
@@ -80,7 +80,7 @@ class Value:
 
     @property
     def is_told(self) -> bool:
-        """Whether the logs determine the value; the old name, for one release."""
+        """Former name of `is_determined`, kept for one release."""
         warnings.warn(
             "Value.is_told has a new name: is_determined",
             DeprecationWarning,
@@ -89,7 +89,7 @@ class Value:
         return self.is_determined
 
     def holds(self, truth: float) -> bool:
-        """Return whether a value is within the interval."""
+        """Return whether a number is within the 95 % interval."""
         return self.is_determined and self.low <= truth <= self.high
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Value:
 
 
 def untold(name: str, unit: str, about: str, before: float) -> Value:
-    """Return a value that the data do not determine: it stays as it was before."""
+    """Return the `Value` of a quantity that the data do not determine: it keeps its old value."""
     return Value(
         name, unit, about, before, math.nan, math.nan, before, is_determined=False
     )
@@ -128,7 +128,21 @@ def estimated(
     freedom: int,
     before: float,
 ) -> Value:
-    """Return a value with its interval by Student's distribution."""
+    """Return a value with its 95 % interval by Student's t distribution.
+
+    Parameters
+    ----------
+    name, unit, about : str
+        Texts for reports.
+    value : float
+        Estimate.
+    deviation : float
+        Standard deviation of the estimate.
+    freedom : int
+        Degrees of freedom of that deviation.
+    before : float
+        Value of the model before the fit; NaN for none.
+    """
     half = student_quantile(max(1, freedom)) * deviation
     return Value(name, unit, about, value, value - half, value + half, before)
 
@@ -159,7 +173,7 @@ class Fit:
     parameters : tuple of Parameter
         All p parameters.
     values : (p,) array
-        Their values.
+        Values of the parameters.
     covariance : (p, p) array
         Covariance of the values; zeros for undetermined ones.
     determined : tuple of bool
@@ -188,11 +202,11 @@ class Fit:
         return next(i for i, one in enumerate(self.parameters) if one.name == name)
 
     def tells(self, *names: str) -> bool:
-        """Return whether the data determine all of these parameters."""
+        """Return whether the data determine all of the named parameters."""
         return all(self.determined[self._index(name)] for name in names)
 
     def value(self, name: str) -> Value:
-        """Return a parameter with its interval."""
+        """Return the fitted value of a parameter with its 95 % interval."""
         i = self._index(name)
         one = self.parameters[i]
         if not self.determined[i]:
@@ -217,9 +231,19 @@ class Fit:
         needs: Sequence[str],
         before: float,
     ) -> Value:
-        """Return a function of the parameters, with its interval by the delta method.
+        """Return a value computed from the parameters, with its interval by the delta method.
 
-        It is undetermined unless the data determine all parameters in `needs`.
+        Parameters
+        ----------
+        name, unit, about : str
+            Texts for reports.
+        of : callable
+            Returns the value for the parameters by name.
+        needs : sequence of str
+            Parameters that the data must determine; otherwise the value is
+            undetermined.
+        before : float
+            Value of the model before the fit.
         """
         if not self.tells(*needs):
             return untold(name, unit, about, before)
@@ -259,13 +283,13 @@ def least_squares(
 ) -> Fit:
     """Fit parameters to residuals.
 
-    Parameters that the data do not determine keep their initial values. They are
-    removed one by one, the most uncertain first.
+    Parameters that the data do not determine keep their initial values. Such parameters
+    are removed one by one, the most uncertain first.
 
     Parameters
     ----------
     parameters : sequence of Parameter
-        The parameters.
+        Parameters to fit.
     residuals : callable
         Returns whitened residuals, (n,), for values, (p,).
     is_scaled : bool
@@ -317,7 +341,7 @@ def least_squares(
         r = some(solution.x)
         freedom = max(1, len(r) - int(determined.sum()))
         scale = 1.0 if is_scaled else _variance(r, freedom)
-        # In units of the priors.
+        # The information is in units of the priors.
         information = jacobian.T @ jacobian / scale
         if not directions:
             directions = _directions(information, parameters)
@@ -329,7 +353,8 @@ def least_squares(
         )
         if not len(shares) or shares.max() <= UNTOLD_SHARE:
             break
-        # Only the worst one: without it, the data may determine the others.
+        # Remove only the worst parameter: without it, the data may determine the
+        # others.
         worst = np.flatnonzero(determined)[int(shares.argmax())]
         determined[worst] = False
         values[worst] = parameters[worst].start
@@ -359,7 +384,15 @@ def least_squares(
 
 
 def _variance(r: F8, freedom: int) -> float:
-    """Return the variance of residuals without outliers."""
+    """Return the variance of residuals, leaving out outliers.
+
+    Parameters
+    ----------
+    r : (n,) float64
+        Residuals. Beyond 5 robust standard deviations they are outliers.
+    freedom : int
+        Degrees of freedom with all residuals.
+    """
     # 1.4826 times the median deviation is the standard deviation of a normal
     # distribution.
     # The median ignores up to half of the residuals as outliers.
@@ -371,7 +404,24 @@ def _variance(r: F8, freedom: int) -> float:
 
 
 def _jacobian(residuals: Residuals, at: F8, scale: F8, difference: float) -> F8:
-    """Return the Jacobian by central differences, per unit of `scale`."""
+    """Return the Jacobian of the residuals by central differences.
+
+    Parameters
+    ----------
+    residuals : callable
+        Returns residuals, (n,), for values, (p,).
+    at : (p,) float64
+        Values.
+    scale : (p,) float64
+        Unit of each value.
+    difference : float
+        Step, in these units.
+
+    Returns
+    -------
+    (n, p) float64
+        Derivatives for one unit of each value.
+    """
     columns = []
     for i, size in enumerate(scale):
         step = np.zeros(len(at))

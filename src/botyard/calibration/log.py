@@ -1,6 +1,6 @@
 """Log of one robot, independent of its file format.
 
-It has odometry, velocities, commands, scans and true poses.
+A log has odometry, velocities, commands, scans and true poses.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ class Series:
 
         Rows that are not finite are dropped. Of rows with equal times, the last one
         stays.
+
+        Parameters
+        ----------
+        time : (n,) array
+            Times, s.
+        values : (n, 3) array
+            Poses or velocities, see the class.
         """
         time, values = (
             np.asarray(time, np.float64),
@@ -66,10 +73,15 @@ class Series:
     def check_sizes(self, what: str) -> None:
         """Check that numbers are within `MAX_SIZE`: sums and squares would overflow.
 
+        Parameters
+        ----------
+        what : str
+            Source of the series, for the message.
+
         Raises
         ------
         CalibrationError
-            A number is too large.
+            A number is too large; the message has its time.
         """
         wild = np.flatnonzero((np.abs(self.values) > MAX_SIZE).any(axis=1))
         if len(wild):
@@ -80,16 +92,27 @@ class Series:
             )
 
     def between(self, begin: float, end: float) -> Series:
-        """Return the rows from time `begin` to time `end`, s."""
+        """Return the rows whose time is from `begin` to `end`, s."""
         some = (self.time >= begin) & (self.time <= end)
         return Series(self.time[some], self.values[some])
 
     def at(self, time: F8) -> F8:
-        """Return poses at other times, (k, 3), interpolated."""
+        """Return poses at other times, interpolated linearly.
+
+        Parameters
+        ----------
+        time : (k,) float64
+            Times, s. Times outside of the series get its first or last pose.
+
+        Returns
+        -------
+        (k, 3) float64
+            Poses: m, m, rad.
+        """
         return interpolated(self.time, self.values, time)
 
     def shifted(self, seconds: float) -> Series:
-        """Return the series with all times later by `seconds`."""
+        """Return the series with `seconds` added to all times."""
         return Series(self.time + seconds, self.values)
 
 
@@ -128,7 +151,13 @@ class ScanSeries:
         return found
 
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> ScanSeries:
-        """Return a selection of the scans."""
+        """Return a selection of the scans.
+
+        Parameters
+        ----------
+        which : (n,) bool or (k,) int64
+            Mask, or numbers in ascending order.
+        """
         intensities = None if self.intensities is None else self.intensities[which]
         return replace(
             self,
@@ -175,7 +204,7 @@ class Log:
     problems: tuple[str, ...] = ()
 
     def checked(self) -> Log:
-        """Return the log itself after a check.
+        """Return this log if it has odometry and no number is too large.
 
         Raises
         ------
@@ -187,7 +216,7 @@ class Log:
                 f"{self.source}: expected at least 2 poses of odometry, found {len(self.odometry)}"
             )
 
-        # Checked for all series at once, so that the message names the wrong one.
+        # Check each series by itself, so that the message names the wrong series.
         for what, rows in (
             ("odometry", self.odometry),
             ("velocities", self.velocities),

@@ -35,15 +35,15 @@ A larger one means an edge or a corner nearby: the beam is not used.
 SPREADS_M: Final = (0.5, 0.2, 0.1, 0.05, 0.05, 0.05)
 """Residual with half the weight (Cauchy) in each iteration, m."""
 PRIOR: Final = np.array([0.2, 0.2, 0.1])
-"""Standard deviation of odometry between two scans, m, m, rad."""
+"""Standard deviation of odometry's change of pose between two scans: m, m, rad."""
 MIN_BEAMS: Final = 10
 """Minimum number of beams of a scan to use it."""
 UNEXPLAINED_M: Final = 0.15
-"""Maximum residual of a range that the map explains, m."""
+"""Largest residual at which the map still explains a range, m."""
 MAX_UNEXPLAINED: Final = 0.25
 """Maximum fraction of unexplained ranges; above it, the map does not match."""
 MATCH_PERIOD_S: Final = 0.5
-"""Minimum time between scans to match, s."""
+"""Minimum time between two scans that are matched, s."""
 
 
 class Expected(NamedTuple):
@@ -70,7 +70,7 @@ class Matcher:
     Parameters
     ----------
     scene : Scene
-        The map.
+        Map with the walls that the laser saw.
     laser : LaserSpec
         The laser, with its mount pose and limits of ranges.
     bearings : (b,) array
@@ -99,15 +99,26 @@ class Matcher:
         self._sim.close()
 
     def laser_poses(self, robot: F8) -> F8:
-        """Return poses of the laser for poses of the robot."""
+        """Return poses of the laser, computed from poses of the robot: m, m, rad."""
         return compose(robot, self.mount)
 
     def robot_poses(self, laser: F8) -> F8:
-        """Return poses of the robot for poses of the laser."""
+        """Return poses of the robot, computed from poses of the laser: m, m, rad."""
         return compose(laser, inverse(self.mount))
 
     def expect(self, poses: F8) -> Expected:
-        """Return the expected scans at poses (n, 3) of the laser."""
+        """Return the expected scans at poses.
+
+        Parameters
+        ----------
+        poses : (n, 3) float64
+            Poses of the laser in the map: m, m, rad.
+
+        Returns
+        -------
+        Expected
+            Ranges of all beams with their derivatives.
+        """
         directions = poses[:, 2, None] + self.bearings
         # Three rays per beam: two neighbours give the slope of the wall.
         fan = directions[..., None] + np.array([-PROBE_RAD, 0.0, PROBE_RAD])
@@ -143,19 +154,26 @@ class Matcher:
         has_prior: bool,
         spreads: tuple[float, ...] = SPREADS_M,
     ) -> F8:
-        """Return the poses (n, 3) of the laser at which scans (n, b) fit best.
+        """Return the poses of the laser at which measured scans fit the map best.
 
         The search starts at the given poses and stays near them.
 
         Parameters
         ----------
-        poses, measured : arrays
-            Initial poses; measured ranges, m.
+        poses : (n, 3) float64
+            Initial poses of the laser in the map: m, m, rad.
+        measured : (n, b) float64
+            Measured ranges, m; NaN for none.
         has_prior : bool
             Whether a pose keeps its initial value where a scan does not determine it
             (`PRIOR`).
         spreads : tuple of float
             Residual with half the weight in each iteration, m.
+
+        Returns
+        -------
+        (n, 3) float64
+            Poses of the laser: m, m, rad.
         """
         first = poses
         # A tiny prior keeps the equations solvable in a corridor, where a scan does not
@@ -189,7 +207,18 @@ class Matcher:
         return poses
 
     def usable(self, measured: F8) -> NDArray[np.bool_]:
-        """Return which ranges hit an object."""
+        """Return which measured ranges are within the limits of the laser.
+
+        Parameters
+        ----------
+        measured : (n, b) float64
+            Measured ranges, m; NaN for none.
+
+        Returns
+        -------
+        (n, b) bool
+            True for each range that is a hit and within the limits of the laser.
+        """
         # Missing ranges are NaN, and compare as False.
         with np.errstate(invalid="ignore"):
             found: NDArray[np.bool_] = (measured > self.laser.range_min) & (
@@ -199,9 +228,19 @@ class Matcher:
         return found
 
     def unexplained(self, poses: F8, measured: F8) -> float:
-        """Return the fraction of ranges that the map does not explain.
+        """Return the fraction of measured ranges that the map does not explain.
 
-        Poses are the laser's. Without ranges the fraction is 1.
+        Parameters
+        ----------
+        poses : (n, 3) float64
+            Poses of the laser in the map: m, m, rad.
+        measured : (n, b) float64
+            Measured ranges, m; NaN for none.
+
+        Returns
+        -------
+        float
+            Fraction from 0 to 1; 1 without ranges.
         """
         expected, usable = self.expect(poses), self.usable(measured)
         where = usable & expected.good
@@ -215,14 +254,33 @@ class Matcher:
 
 
 def between_plain(first: F8, poses: F8) -> F8:
-    """Return differences of poses, with wrapped headings."""
+    """Return the differences of poses, component by component, with wrapped headings.
+
+    Parameters
+    ----------
+    first, poses : (…, 3) float64
+        Poses: m, m, rad.
+
+    Returns
+    -------
+    (…, 3) float64
+        `poses` − `first`: m, m, rad in [−π, π).
+    """
     difference = poses - first
     difference[..., 2] = (difference[..., 2] + np.pi) % (2.0 * np.pi) - np.pi
     return difference
 
 
 def spread_scans(scans: ScanSeries, period: float) -> ScanSeries:
-    """Return scans that are at least `period` apart, s."""
+    """Return a selection of scans that are at least a minimum time apart.
+
+    Parameters
+    ----------
+    scans : ScanSeries
+        Scans in order of time, at least one.
+    period : float
+        Minimum time between two returned scans, s.
+    """
     chosen: list[int] = []
     for i, at in enumerate(scans.time.tolist()):
         if not chosen or at >= scans.time[chosen[-1]] + period - 1e-6:
@@ -232,7 +290,7 @@ def spread_scans(scans: ScanSeries, period: float) -> ScanSeries:
 
 
 def matched_truth(log: Log, matcher: Matcher, start: F8) -> tuple[Series, float]:
-    """Return true poses of the robot at its scans, by matching.
+    """Return true poses of the robot at the times of its scans, by matching them with the map.
 
     Scans are matched against the map one after the other. Odometry predicts each pose
     from the previous one.

@@ -1,10 +1,11 @@
 """Response of a robot to velocity commands: latency, acceleration and deceleration.
 
-They are fitted to the velocities that the robot measured. The model is the one of
-botyard's robots (`botyard.engine.kernels.motion.ramp`) in continuous time. A command
-takes effect `latency` after it was sent. Until the next one the velocity approaches it,
-with constant acceleration if it grows and constant deceleration if it falls. A change
-of sign passes through zero, and the rest of that step is lost, as in a simulation.
+These values are fitted to the velocities that the robot measured. The model is the
+model of botyard's robots (`botyard.engine.kernels.motion.ramp`) in continuous time. A
+command takes effect `latency` after it was sent. Until the next command, the velocity
+approaches the commanded one, with constant acceleration if the speed grows and constant
+deceleration if it falls. A change of sign passes through zero, and the rest of that
+step is lost, as in a simulation.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from botyard.model.kinematics import MotionLimits
 MAX_LATENCY_S: Final = 2.0
 FIRST_LATENCIES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
 FIRST_FACTORS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Start values of the search: these latencies, and these multiples of the ramps."""
+"""Factors for the usual accelerations at the start of the search."""
 MIN_RAMP, MAX_RAMP = 1e-2, 50.0
 """Bounds of accelerations, m/s² and rad/s²."""
 USUAL_RAMP: Final = (0.5, 1.5)
@@ -33,7 +34,7 @@ MIN_ROWS: Final = 20
 """Minimum number of measured velocities."""
 SAME_COMMAND: Final = 1e-9
 DIFFERENCE: Final = 0.02
-"""Step of numerical derivatives, relative to the priors.
+"""Step of numerical derivatives, as a fraction of the parameters' prior deviations.
 
 It is large, because velocities jump a little with the ramps if a change of sign
 coincides with a command.
@@ -61,7 +62,7 @@ class MotionFit:
     deviation: F8
 
     def value(self, name: str) -> Value:
-        """Return a value by its name."""
+        """Return a fitted value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
@@ -69,6 +70,11 @@ def measured_velocities(log: Log) -> Series:
     """Return the velocities that the robot measured.
 
     Without them, they are derived from odometry, halfway between two poses.
+
+    Returns
+    -------
+    Series
+        Velocities in the robot's frame: m/s, m/s, rad/s.
     """
     if len(log.velocities):
         return log.velocities
@@ -146,7 +152,15 @@ def ramped(
 
 
 def _target_changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
-    """Return only commands that change the target, limited to the robot's top speed."""
+    """Return only commands that change the target, limited to the robot's top speed.
+
+    Parameters
+    ----------
+    times, targets : (k,) float64
+        Times, s, and targets of one axis, m/s or rad/s.
+    limit : float
+        Top speed of the axis; infinite without one.
+    """
     targets = np.clip(targets, -limit, limit)
     # Clients repeat commands: repetitions change nothing, and would slow the fit.
     new = np.append(True, np.abs(np.diff(targets)) > SAME_COMMAND)
@@ -154,7 +168,7 @@ def _target_changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
 
 
 class _Problem:
-    """Differences between predicted and measured velocities of all logs."""
+    """Differences between predicted and measured velocities, of all logs together."""
 
     def __init__(self, logs: Sequence[Log], limits: MotionLimits, step: float) -> None:
         self._step = step
@@ -186,7 +200,21 @@ class _Problem:
         self.count = sum(len(time) for time, _ in self._rows)
 
     def residuals(self, values: F8, *, is_smooth: bool = True) -> tuple[F8, F8]:
-        """Return the residuals of linear and angular velocities, m/s and rad/s."""
+        """Return the differences of velocities for given latency and accelerations.
+
+        Parameters
+        ----------
+        values : (5,) float64
+            Latency, s, and ramps: acceleration and deceleration forward, m/s², then
+            turning, rad/s².
+        is_smooth : bool
+            As for `ramped`.
+
+        Returns
+        -------
+        (n,) float64, (n,) float64
+            Predicted minus measured velocities, m/s and rad/s.
+        """
         latency, *ramps = values.tolist()
         found: tuple[list[F8], list[F8]] = ([], [])
         for time, parts in self._rows:
@@ -210,8 +238,6 @@ def fit_motion(
 ) -> MotionFit | None:
     """Fit latency and ramps to all logs together.
 
-    Return None if the logs contain no commands followed by velocities.
-
     Parameters
     ----------
     logs : sequence of Log
@@ -222,13 +248,18 @@ def fit_motion(
         Step of the simulation that will use the values, s.
     latency : float
         Latency of the model before the fit, s.
+
+    Returns
+    -------
+    MotionFit or None
+        None if the logs contain fewer than `MIN_ROWS` velocities after commands.
     """
     logs = [log for log in logs if len(log.commands)]
     problem = _Problem(logs, limits, step)
     if problem.count < MIN_ROWS:
         return None
     before = [latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
-    # A ramp of 0 in the model means immediate, which is no start for a search.
+    # A ramp of 0 in the model means immediate changes, from which no search can start.
     starts = [0.0] + [value or USUAL_RAMP[k // 2] for k, value in enumerate(before[1:])]
     names = (
         (
@@ -306,7 +337,7 @@ def motion_error(
     logs, limits, step
         As for `fit_motion`.
     values : (5,) array
-        Latency, s, and the ramps; a ramp of 0 is immediate.
+        Latency, s, and the ramps; a ramp of 0 means immediate changes.
     """
     problem = _Problem([log for log in logs if len(log.commands)], limits, step)
     if not problem.count:
@@ -320,9 +351,10 @@ def motion_error(
 
 
 def _refine(problem: _Problem, fit: Fit) -> Fit:
-    """Refine the fit with the exact model, and keep the intervals of the smooth one.
+    """Refine a fit with the exact model; keep the smooth model's confidence intervals.
 
-    The exact model jumps a little with the ramps, so it has no useful derivatives.
+    The results of the exact model change in small jumps when an acceleration changes,
+    so its derivatives are of no use.
     """
     from scipy import optimize
 
@@ -353,7 +385,7 @@ def _refine(problem: _Problem, fit: Fit) -> Fit:
 
     n = int(determined.sum())
     best = np.zeros(n)
-    # Two runs from simplexes of different size: the cost has many small minima.
+    # Search twice, from simplexes of different size: the cost has many small minima.
     for size in (4.0, 2.0):
         simplex = (
             best + np.concatenate([np.zeros((1, n)), size * np.eye(n)]) - 0.25 * size
@@ -374,8 +406,8 @@ def _refine(problem: _Problem, fit: Fit) -> Fit:
 
 
 def _search_start(problem: _Problem, starts: F8) -> F8:
-    """Return the best of some latencies and ramps."""
-    # Both axes count equally, whatever their units.
+    """Return the pair of latency and accelerations with the smallest error, to start the search."""
+    # Scale both axes by their spread, so that they count equally whatever their units.
     usual = [max(float(np.std(part)), 1e-3) for part in problem.residuals(starts)]
     best, least = starts, np.inf
     for latency in FIRST_LATENCIES_S:

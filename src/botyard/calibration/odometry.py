@@ -3,10 +3,10 @@
 The displacement between two true poses (a segment) is compared with odometry's
 displacement. Its deviations have three sources: the systematic errors, which are the
 unknowns; the random errors of odometry, which accumulate along the segment; and the
-errors of the measured poses, which neighbouring segments share. The latter two form the
-covariance of all deviations (block tridiagonal), whose parameters are estimated by
-maximum likelihood. With that covariance, the systematic errors are a generalised
-least-squares fit.
+errors of the measured poses, which neighbouring segments share. The random errors and
+the errors of poses form the covariance of all deviations (block tridiagonal), whose
+parameters are estimated by maximum likelihood. With that covariance, the systematic
+errors are a generalised least-squares fit.
 
 The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction
 of systematic odometry errors in mobile robots", IEEE Trans. Robotics and Automation 12
@@ -54,28 +54,29 @@ MIN_WAYS: Final = 3
 OUTLIER: Final = 8.0
 """Ratio of deviation to usual deviation above which a true pose is an outlier.
 
-Both segments that meet at the pose must deviate by so much.
+Both segments that meet at the pose must exceed the ratio.
 """
 MAX_OUTLIER_ROUNDS: Final = 5
 SPARSE_S: Final = 5.0
-"""Mean time between true poses above which they count as single measurements, s.
+"""Mean time between true poses, s, above which each pose counts as a single measurement.
 
-An example is a robot that returns to known places. Their clock counts as exact.
+An example is a robot that returns to known places. The clock of single measurements
+counts as exact.
 """
 MAX_VARIANCE_SPREAD: Final = 0.35
-"""Maximum standard deviation of a random error's logarithm to count as determined."""
+"""Largest standard deviation of a random error's logarithm at which it counts as determined."""
 USUAL_BY_STEP: Final = (1e-4, 1e-4)
-"""Prior variances of ε, linear and angular (1 %)."""
+"""Prior variances of the error ε in each step, linear and angular (1 %)."""
 USUAL_BY_DISTANCE: Final = (1e-4, 1e-5, 1e-5, 1e-6)
-"""Prior variances: rad² per rad, rad² per m, m² per m, m² per rad."""
+"""Prior variances α1 … α4: rad² per rad, rad² per m, m² per m, m² per rad."""
 USUAL_MEASURED: Final = (4e-6, 4e-6)
-"""Prior variances of measured positions (2 mm) and headings (2 mrad)."""
+"""Prior variances of measured positions, m² (2 mm), and headings, rad² (2 mrad)."""
 # Ratio of displacements above which odometry and truth must have different units.
 OTHER_UNITS: Final = 30.0
 LEAST_WAY_M: Final = 0.1
-"""Displacements below this length are too short to compare units, m."""
+"""Length below which displacements are too short for a comparison of units, m."""
 ROUNDS: Final = 3
-"""Number of alternating estimates of systematic part and covariance."""
+"""Number of rounds; each estimates first the systematic errors, then the covariance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +91,7 @@ class OdometryFit:
     values : tuple of Value
         Values for reports: systematic and random part, and the robot's parameters.
     corrected : (2, 2) array
-        Matrix from odometry's (forward, turned) to corrected ones.
+        Matrix from odometry's (forward, turned) to corrected values.
     rms : (2,) array
         RMS deviation of the segments with the fitted values, m and rad.
     ways : int
@@ -107,7 +108,7 @@ class OdometryFit:
     outliers: int
 
     def value(self, name: str) -> Value:
-        """Return a value by its name."""
+        """Return a fitted value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
@@ -174,7 +175,7 @@ def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
 
 
 class _Problem:
-    """Deviations of the segments of all logs."""
+    """Differences between the segments by odometry and the true segments, of all logs."""
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class _Problem:
         )
 
     def pieces(self, values: F8) -> list[Pieces]:
-        """Return the odometry of all logs, cut at the true poses."""
+        """Return the odometry of all logs, cut into pieces at the times of the true poses."""
         shifts = [0.0 if i is None else float(values[i]) for i in self._clock]
         return [
             cut(one, base + shift)
@@ -231,7 +232,19 @@ class _Problem:
         return found
 
     def deviations(self, values: F8) -> F8:
-        """Return the deviations of all segments, (3 k,): x, y, heading of each."""
+        """Return the deviations of all segments for given parameters.
+
+        Parameters
+        ----------
+        values : (p,) float64
+            Values of `parameters`.
+
+        Returns
+        -------
+        (3 k,) float64
+            True minus odometry's displacement of each segment: x and y, m, heading,
+            rad.
+        """
         rows = []
         for pieces, twists, _, true_ways in self.parts(values):
             difference = true_ways - chain(pieces, twists)[2]
@@ -243,7 +256,15 @@ class _Problem:
     def drop_outliers(self, values: F8) -> int:
         """Exclude true poses whose two segments deviate far more than usual.
 
-        Return the number of excluded poses.
+        Parameters
+        ----------
+        values : (p,) float64
+            Values of `parameters`.
+
+        Returns
+        -------
+        int
+            Number of excluded poses.
         """
         dropped = 0
         deviations, at = self.deviations(values).reshape(-1, 3), 0
@@ -257,8 +278,8 @@ class _Problem:
             worst = [
                 i for i in range(1, len(own)) if min(size[i - 1], size[i]) > OUTLIER
             ]
-            # Of neighbouring outliers only the worst: a wrong pose also spoils its
-            # neighbours' segments.
+            # Exclude only the worst of neighbouring outliers: a wrong pose also spoils
+            # its neighbours' segments.
             for i in worst:
                 if keep[i - 1] and size[i - 1] + size[i] >= max(
                     size[j - 1] + size[j] for j in worst if abs(j - i) <= 1
@@ -322,7 +343,7 @@ def fit_odometry(
             f"expected at least {MIN_WAYS} segments between true poses, found {count}"
         )
 
-    # Before the fit, which would otherwise find absurd scales.
+    # Check the units before the fit, which would otherwise find absurd scales.
     for log, one, offset in zip(logs, ways, offsets, strict=True):
         _check_scale(log, one, offset)
     nominal = spec.kinematics.track
@@ -339,7 +360,8 @@ def fit_odometry(
         if not dropped:
             break
 
-    # The covariance depends on the systematic part and the other way around.
+    # The covariance depends on the systematic part, and the systematic part on the
+    # covariance.
     for _ in range(ROUNDS):
         covariance = Covariance(problem.parts(values), step)
         lower = covariance.lower(variances)
@@ -392,9 +414,10 @@ def fit_odometry(
 
 
 def _spread(logs_covariance: F8, k: int) -> float:
-    """Return the standard deviation of the logarithm of the k-th standard deviation.
+    """Return the standard deviation of a random error's logarithm.
 
-    It is infinite if the logs do not determine it.
+    The random error is the k-th standard deviation. The result is infinite if the logs do not
+    determine it.
     """
     variance = float(logs_covariance[k, k])
     return 0.5 * math.sqrt(variance) if variance > 0.0 else math.inf
@@ -412,6 +435,19 @@ def _determined_variances(
     Two random errors that always occur together, as of a robot that never turns in
     place, are undetermined. The remaining one absorbs both.
 
+    Parameters
+    ----------
+    covariance : Covariance
+        Covariance with all n matrices.
+    deviations : (3 k,) float64
+        Deviations of all segments.
+    usual : (n,) float64
+        Centres of the priors of the variances.
+    variances : (n,) float64
+        Fitted variances.
+    logs_covariance : (n, n) float64
+        Covariance of their logarithms.
+
     Returns
     -------
     list of int, array, array
@@ -424,7 +460,8 @@ def _determined_variances(
         worst = max(range(len(spreads)), key=spreads.__getitem__)
         if spreads[worst] <= MAX_VARIANCE_SPREAD:
             break
-        # The others are fitted again, because they now absorb its errors.
+        # The other variances are fitted again, because they now absorb the errors of
+        # the removed variance.
         del parts[worst]
         variances = np.delete(variances, worst)
         variances, logs_covariance = covariance.only(parts).fit(
@@ -435,10 +472,10 @@ def _determined_variances(
 
 
 def _check_scale(log: Log, ways: Segments, offset: float) -> None:
-    """Refuse odometry in other units than the true poses.
+    """Raise an error if odometry and true poses have different units.
 
-    No robot errs by such a factor. The upper quartiles of displacements are compared,
-    so that a few wrong poses, and stops, do not matter.
+    The error of a real robot is never that large. The upper quartiles of displacements are
+    compared, so that a few wrong poses, and stops, do not matter.
     """
     places = np.stack(
         [np.interp(ways.knots + offset, ways.time, ways.path[:, k]) for k in (0, 1)],

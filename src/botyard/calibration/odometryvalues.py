@@ -11,19 +11,28 @@ from botyard.model.kinematics import Axes
 from botyard.model.robot import RobotSpec
 
 ALPHAS: Final = ("alpha1", "alpha2", "alpha3", "alpha4")
-"""Names of the variances per metre and radian, in the order of `OdometryDrift`."""
+"""Names of the variances α1 … α4, in the order of `OdometryDrift`."""
 
 
 def _error_bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
-    """Return the maximum and minimum proportional errors."""
+    """Return the upper and lower bounds of the odometry errors, as fractions of the motion."""
     high = spec.odometry_error
     return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
 
 
 def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
-    """Return the systematic part.
+    """Return the values of the systematic errors of odometry.
 
-    It is given per wheel, as in UMBmark, and as the robot's parameters.
+    The result has the values per wheel, as in UMBmark, and the robot's parameters.
+
+    Parameters
+    ----------
+    fit : Fit
+        Fit with ``scale``, ``skew`` and ``separation``.
+    spec : RobotSpec
+        Model before the fit.
+    nominal : float
+        Nominal wheel separation, m.
     """
     error, low = _error_bounds(spec)
     wheels, turning, middle = (
@@ -103,9 +112,19 @@ def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value,
 def step_values(
     fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
-    """Return the random part of the original model.
+    """Return the random errors of odometry in the original model, which draws them in each step.
 
-    Its values are half-widths of uniform errors: √3 times the standard deviation.
+    The values are half-widths of uniform errors: √3 times the standard deviation.
+
+    Parameters
+    ----------
+    fit : Fit
+        Fit with ``scale`` and ``separation``.
+    determined : mapping of int to (float, float)
+        Variance of ε, and standard deviation of the logarithm of its square root, by
+        axis: 0 forward, 1 turning. Axes that the logs do not determine are missing.
+    spec : RobotSpec
+        Model before the fit.
     """
     error, low = _error_bounds(spec)
     rows = (
@@ -140,9 +159,19 @@ def step_values(
 def distance_values(
     fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
-    """Return the random part per metre and radian.
+    """Return the random errors of odometry as variances per metre and radian.
 
     The variances refer to odometry's own metres and radians, not to corrected ones.
+
+    Parameters
+    ----------
+    fit : Fit
+        Fit with ``scale`` and ``separation``.
+    determined : mapping of int to (float, float)
+        Variance, and standard deviation of the logarithm of its square root, by index
+        in `ALPHAS`. Variances that the logs do not determine are missing.
+    spec : RobotSpec
+        Model before the fit.
     """
     scale, separation = fit["scale"], fit["separation"]
     rows = (
@@ -178,7 +207,16 @@ def _random_value(
 ) -> Value:
     """Return the size of a random error with its 95 % interval.
 
-    `spread` is the standard deviation of the logarithm of `value`.
+    Parameters
+    ----------
+    name, unit, about : str
+        Texts for reports.
+    value : float
+        Estimate, greater than 0.
+    spread : float
+        Standard deviation of the logarithm of `value`.
+    before : float
+        Value of the model before the fit.
     """
     # The logarithm is approximately normal, so the interval is symmetric in it.
     factor = math.exp(1.96 * spread)

@@ -18,14 +18,14 @@ from botyard.model.robot import RobotSpec
 from botyard.model.sensors import LaserSpec
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
+from botyard.protocols.pioneer.handshake import Stage, in_handshake, stage_after
 from botyard.protocols.pioneer.packet import Packet, Parser
 from botyard.protocols.pioneer.reports import LaserPart, Sip
-from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 from botyard.units import from_deg, from_mm
 
 
 def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
-    """Read the packets between a robot and its clients.
+    """Read the packets between a robot and its clients as a log.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
     spec : RobotSpec
         The robot: scales of its packets, and its laser.
     robot : str or None
-        Name of the robot; None for the only one.
+        Name of the robot; None: the only robot in the file.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
 
 
 class _Sessions:
-    """Decoder of the sessions of one robot."""
+    """Decoder of all packet sessions between one robot and its clients."""
 
     def __init__(self, spec: RobotSpec) -> None:
         self._scales = spec.pioneer
@@ -80,7 +80,7 @@ class _Sessions:
         self._part: list[tuple[int, float]] = []
 
     def take(self, one: Passed) -> None:
-        """Read the bytes of one transfer."""
+        """Decode the bytes of one transfer."""
         parser = self._parsers.setdefault((one.session, one.from_client), Parser())
         for packet in parser.feed_bytes(one.data):
             stage = self._stages.setdefault(one.session, stage_before(one))
@@ -143,8 +143,8 @@ class _Sessions:
         )
 
     def _scan(self, part: LaserPart, at: float) -> None:
-        # Only the first laser, and only parts in sequence: a lost packet spoils the
-        # whole scan.
+        # Read only the first laser, and only parts in sequence: a lost packet spoils
+        # the whole scan.
         if part.device or part.first != (0 if part.first == 0 else len(self._part)):
             return
         # Packets 0x61 report 0 for an ordinary return, otherwise the return minus 1.
@@ -161,7 +161,7 @@ class _Sessions:
             self._scans.append((at, self._part))
 
     def log(self, source: str, robot: str) -> Log:
-        """Return the log of the packets read."""
+        """Return the log of all packets decoded so far."""
 
         def series(rows: list[tuple[float, float, float, float]]) -> Series:
             table = np.array(rows, np.float64).reshape(-1, 4)
@@ -193,7 +193,7 @@ class _Sessions:
 
 
 def _wrapped(difference: int) -> int:
-    """Return the difference of two 16-bit counters."""
+    """Return the difference of two 16-bit counters, wrapped to −32768 … 32767."""
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 

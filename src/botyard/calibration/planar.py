@@ -15,7 +15,15 @@ def wrap(angle: F8) -> F8:
 
 
 def rotate(xy: F8, heading: F8) -> F8:
-    """Return vectors (…, 2), rotated counterclockwise."""
+    """Return vectors rotated counterclockwise.
+
+    Parameters
+    ----------
+    xy : (…, 2) float64
+        Vectors, of any unit.
+    heading : (…) float64
+        Angles, rad; both are broadcast.
+    """
     c, s = np.cos(heading), np.sin(heading)
     return np.stack(
         [c * xy[..., 0] - s * xy[..., 1], s * xy[..., 0] + c * xy[..., 1]], axis=-1
@@ -23,9 +31,19 @@ def rotate(xy: F8, heading: F8) -> F8:
 
 
 def compose(a: F8, b: F8) -> F8:
-    """Return the poses `b`, given in the frames of `a`, in the parent frame of `a`.
+    """Return poses in the parent frame, given their poses in other frames.
 
-    The arrays are broadcast.
+    Parameters
+    ----------
+    a : (…, 3) float64
+        The frames: m, m, rad.
+    b : (…, 3) float64
+        Poses in these frames: m, m, rad. Both are broadcast.
+
+    Returns
+    -------
+    (…, 3) float64
+        The poses `b` in the parent frame of `a`, with headings in [−π, π).
     """
     a, b = np.broadcast_arrays(a, b)
     xy = a[..., :2] + rotate(b[..., :2], a[..., 2])
@@ -33,21 +51,42 @@ def compose(a: F8, b: F8) -> F8:
 
 
 def between(a: F8, b: F8) -> F8:
-    """Return the poses `b` in the frames of `a`; both are given in one frame."""
+    """Return poses relative to other poses.
+
+    Parameters
+    ----------
+    a : (…, 3) float64
+        The frames: m, m, rad.
+    b : (…, 3) float64
+        Poses in the same parent frame: m, m, rad. Both are broadcast.
+
+    Returns
+    -------
+    (…, 3) float64
+        The poses `b` in the frames `a`, with headings in [−π, π).
+    """
     a, b = np.broadcast_arrays(a, b)
     xy = rotate(b[..., :2] - a[..., :2], -a[..., 2])
     return np.concatenate([xy, wrap(b[..., 2:] - a[..., 2:])], axis=-1)
 
 
 def inverse(pose: F8) -> F8:
-    """Return the inverse transforms: the pose of the origin in each frame of `pose`."""
+    """Return the inverse transforms: the pose of the parent's origin in each frame `pose`."""
     return between(pose, np.zeros(3))
 
 
 def arc(twist: F8) -> F8:
-    """Return the end points (…, 2) of constant body twists (forward, left, turned).
+    """Return the end points of motions with constant body twist (the exponential map of SE(2)).
 
-    They are in the frame of the start: the exponential map of SE(2).
+    Parameters
+    ----------
+    twist : (…, 3) float64
+        Distance forward and to the left, m, and rotation, rad, at constant velocities.
+
+    Returns
+    -------
+    (…, 2) float64
+        End points in the frame of the start, m.
     """
     th = twist[..., 2]
     # Series near 0, where the exact expressions lose all digits.
@@ -62,9 +101,20 @@ def arc(twist: F8) -> F8:
 
 
 def twist_of(pose: F8) -> F8:
-    """Return the constant body twists from the origin to poses.
+    """Return the constant body twists that lead from the origin to poses.
 
-    This is the logarithm of SE(2), the inverse of `arc`.
+    The function is the logarithm of SE(2), the inverse of `arc`.
+
+    Parameters
+    ----------
+    pose : (…, 3) float64
+        Poses: m, m, rad. Headings must be within (−2π, 2π), without which the twist is
+        not unique.
+
+    Returns
+    -------
+    (…, 3) float64
+        Distance forward and to the left, m, and rotation, rad.
     """
     th = pose[..., 2]
     half = 0.5 * th

@@ -39,11 +39,11 @@ MAX_SCANS: Final = 200
 # Minimum number of scans for a fit.
 MIN_SCANS: Final = 8
 FINE_SPREADS_M: Final = (0.2, 0.1, 0.05, 0.05)
-"""Residual with half the weight in each iteration, for known true poses, m."""
+"""Residual whose weight is one half in each iteration, if the true poses are known, m."""
 OUTLIER: Final = 5.0
 """Residuals beyond this many standard deviations are outliers.
 
-They come from objects that the map does not have.
+Their cause is objects that the map does not have.
 """
 MAX_BIAS_DEVIATION_M: Final = 0.02
 """Maximum standard deviation of a bias that counts as determined, m."""
@@ -81,13 +81,13 @@ class RangeFit:
         return self.unexplained <= MAX_UNEXPLAINED
 
     def value(self, name: str) -> Value:
-        """Return a value by its name."""
+        """Return a fitted value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedScans:
-    """Scans of a log with known poses.
+    """Scans of a log with the pose of the laser at each scan.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def placed_scans(
     markers: F8,
     matchers: Sequence[Matcher | None],
 ) -> list[PlacedScans]:
-    """Return the scans of logs with their poses.
+    """Return the scans of several logs with the pose of the laser at each scan.
 
     Logs without scans during the time of the true poses are left out.
 
@@ -157,9 +157,16 @@ def placed_scans(
 
 
 def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans]:
-    """Return scans with a bias, m, subtracted, and poses fitted to these ranges.
+    """Return scans without a bias, and poses fitted again to the corrected ranges.
 
     A scan sees only one side of the robot, so a bias would shift the poses.
+
+    Parameters
+    ----------
+    placed : sequence of PlacedScans
+        Scans with poses.
+    bias : float
+        Mean error of ranges, m; positive: too long.
     """
     found = []
     for one in placed:
@@ -173,7 +180,18 @@ def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans
 
 
 def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
-    """Fit the errors of the laser's ranges; return None for too few scans."""
+    """Fit the errors of the laser's ranges.
+
+    Parameters
+    ----------
+    placed : sequence of PlacedScans
+        Scans of all logs with poses, from `placed_scans`.
+
+    Returns
+    -------
+    RangeFit or None
+        None for fewer than `MIN_SCANS` scans.
+    """
     sums = _ResidualSums()
     for one in placed:
         sums.add(one.matcher, one.poses, one.scans.ranges)
@@ -181,7 +199,7 @@ def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
 
 
 class _ResidualSums:
-    """Accumulator of the residuals of scans."""
+    """Sums over the residuals of scans, from which the laser's errors are fitted."""
 
     def __init__(self) -> None:
         self.scans = 0
@@ -191,7 +209,17 @@ class _ResidualSums:
         self.outliers = 0
 
     def add(self, matcher: Matcher, poses: F8, measured: F8) -> None:
-        """Add the scans of a log."""
+        """Add the residuals of the scans of one log.
+
+        Parameters
+        ----------
+        matcher : Matcher
+            Matcher of the map.
+        poses : (n, 3) float64
+            Poses of the laser in the map: m, m, rad.
+        measured : (n, b) float64
+            Measured ranges, m; NaN for none.
+        """
         self._unexplained.append((matcher.unexplained(poses, measured), len(poses)))
         expected, usable = matcher.expect(poses), matcher.usable(measured)
         where = usable & expected.good
@@ -214,7 +242,7 @@ class _ResidualSums:
             self.scans += 1
 
     def fit(self, laser: LaserSpec) -> RangeFit:
-        """Return the fit of the four values."""
+        """Return the four fitted values of the laser's errors."""
         bias, spread = self._bias()
         weights = [np.ones(len(row[0])) for row in self._rows]
         # Weights depend on the noise, and the estimate of the noise on the weights.
@@ -227,7 +255,7 @@ class _ResidualSums:
 
         count = sum(len(row[0]) for row in self._rows)
         left = np.concatenate([row[0] - bias for row in self._rows])
-        # Weighted by the number of scans of each log.
+        # Weight the values of each log by its number of scans.
         share = sum(a * n for a, n in self._unexplained) / sum(
             n for _, n in self._unexplained
         )
@@ -258,8 +286,8 @@ class _ResidualSums:
         """
         upper, lower = np.zeros(len(self._rows)), np.zeros(len(self._rows))
         for i, (r, g, _, _) in enumerate(self._rows):
-            # The pose absorbs most of a bias: only the component that it cannot produce
-            # counts.
+            # The pose absorbs most of a bias: only the component that no pose can
+            # produce counts.
             rest = _projected(g, np.ones(len(r)))
             upper[i], lower[i] = rest @ r, rest @ rest
 
@@ -272,17 +300,17 @@ class _ResidualSums:
 
     @staticmethod
     def _features(row: tuple[F8, F8, F8, F8]) -> F8:
-        """Return the terms of a range's variance.
+        """Return the terms whose weighted sum is the variance of a range.
 
-        They are a constant, the square of the slope and the square of the range.
+        The terms are a constant, the square of the slope and the square of the range.
         """
         return np.stack([np.ones(len(row[0])), row[3] ** 2, row[2] ** 2], axis=1)
 
     def _noise(self, bias: float, weights: list[F8]) -> tuple[F8, F8]:
-        """Return the coefficients of the variance (`_features`) and their covariance.
+        """Return the coefficients of the variance's terms (`_features`) and their covariance.
 
-        Scans are independent. Coefficients can be negative. The square of a residual
-        whose pose has been projected out has the mean Σ M_ij² v_j.
+        Scans are independent. Coefficients can be negative. Removing the part that a pose explains
+        leaves residuals whose squares have the mean Σ M_ij² v_j.
         """
         normal, rights, squares = np.zeros((3, 3)), np.zeros((len(self._rows), 3)), []
         for i, (row, weight) in enumerate(zip(self._rows, weights, strict=True)):
@@ -297,7 +325,8 @@ class _ResidualSums:
             squares.append(features.T @ (features * scale[:, None]))
 
         size = np.sqrt(np.diag(normal))
-        # Scaled to unit diagonal, because the terms differ by orders of magnitude.
+        # Scale the matrix to unit diagonal, because the terms differ by orders of
+        # magnitude.
         back = np.linalg.inv(
             normal / np.outer(size, size) + 1e-12 * np.eye(3)
         ) / np.outer(size, size)
@@ -312,7 +341,15 @@ class _ResidualSums:
 
 
 def _projected(g: F8, v: F8) -> F8:
-    """Return the component of a vector orthogonal to the columns of `g`."""
+    """Return the component of a vector orthogonal to the columns of a matrix.
+
+    Parameters
+    ----------
+    g : (n, 3) float64
+        Matrix of full rank: derivatives of ranges by the components of a pose.
+    v : (n,) float64
+        Vector.
+    """
     q, _ = np.linalg.qr(g)
     found: F8 = v - q @ (q.T @ v)
     return found
@@ -321,10 +358,22 @@ def _projected(g: F8, v: F8) -> F8:
 def _noise_values(
     coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
 ) -> list[Value]:
-    """Return the noise parameters that follow from the fitted variances.
+    """Return the laser's noise parameters that follow from the fitted variance of a range.
 
     A standard deviation is the root of a variance. The half-width of a uniform error is
     √3 times its standard deviation.
+
+    Parameters
+    ----------
+    coefficients : (3,) float64
+        Constant part of a range's variance, m², and factors of the squares of the slope
+        and of the range.
+    covariance : (3, 3) float64
+        Covariance of the coefficients.
+    scans : int
+        Number of scans, which are independent.
+    laser : LaserSpec
+        Laser of the model before the fit.
     """
     uniform = math.sqrt(3.0)
     rows = (

@@ -1,6 +1,6 @@
 """Readers of logs.
 
-They read recordings of botyard, bags of ROS 1 and 2, Pioneer packets
+The readers support recordings of botyard, bags of ROS 1 and 2, Pioneer packets
 (``--record-packets``) and CSV tables.
 """
 
@@ -99,7 +99,7 @@ def _read_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     scans = None
     try:
         found = run.scans(choice.topics.get("scans", "base_scan"), intensities=True)
-    # No robot has recorded scans.
+    # The error means that no robot has recorded scans.
     except ArgumentError:
         if "scans" in choice.topics:
             raise
@@ -138,8 +138,22 @@ def read_truth(
 ) -> Series:
     """Return the true poses of a file.
 
-    The file is a CSV table with ``time``, ``x``, ``y``, ``heading``, or a log of any
-    format with true poses.
+    Parameters
+    ----------
+    path : Path
+        A CSV table with ``time``, ``x``, ``y``, ``heading``, or a log of any format
+        with true poses.
+    spec : RobotSpec
+        The robot, as for `read_log`.
+    choice : Choice
+        Robot and topics.
+    budget : Budget
+        Limits of reading.
+
+    Returns
+    -------
+    Series
+        At least two poses: m, m, rad.
 
     Raises
     ------

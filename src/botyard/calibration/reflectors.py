@@ -33,11 +33,11 @@ from botyard.model.beams import ReflectorRule
 from botyard.model.scene import Scene
 
 MIN_BEAMS: Final = 20
-"""Minimum number of beams on reflectors for a fit."""
+"""Minimum number of beams that hit reflectors, for a fit."""
 LAPSE: Final = 0.01
-"""Fraction of beams that do not follow the rule: the map lacks some objects."""
+"""Fraction of beams that do not follow the rule, because the map lacks some objects."""
 NORMAL: Final = 1.96
-"""Quantile 0.975 of the normal distribution."""
+"""97.5 % quantile of the normal distribution."""
 HALF_CHI2: Final = 1.9207
 """Half of the quantile 0.95 of χ² with one degree of freedom.
 
@@ -45,36 +45,37 @@ The log-likelihood falls by this much from its maximum to the ends of an interva
 """
 MARGIN_M: Final = 0.1
 MARGIN_RAD: Final = 0.03
-"""Margin to the limit of the incidence, rad.
+"""Margin to the limit of the incidence angle, rad.
 
 Beams within it are not used to fit the limit of the range.
 
-`MARGIN_M` is the reverse, m.
+Beams within `MARGIN_M`, m, of the limit of the range are not used to fit the limit of
+the incidence.
 """
 SCALES: Final = tuple(float(2.0 ** (0.5 * n)) for n in range(8))
-"""Values of k to try."""
+"""Values of k (real error divided by assumed error) that the fit tries."""
 NEAR: Final = 3.0
-"""Beams within this many σ of a limit determine its position."""
+"""Distance from a limit, in units of σ, within which beams determine its position."""
 MIN_ERROR: Final = 1e-5
-"""Minimum of σ, m or rad."""
+"""Least value of σ, m or rad."""
 POINTS: Final = 41
-"""Number of limits to try in each round of the search."""
+"""Number of candidate limits in each round of the search."""
 ZOOMS: Final = 4
 MORE_WRONG: Final = 10
-"""Excess of beams on the wrong side, over the best limit, to ignore a limit."""
+"""Number of beams on the wrong side, above the best limit's number, at which a limit is ignored."""
 FAR: Final = 6.0
-"""Beams farther than this many σ from a limit say nothing about its position."""
+"""Distance from a limit, in units of σ, beyond which beams do not affect its position."""
 SAME_M: Final = 1e-6
-"""Tolerance for a reflector behind the walls of the map to count as visible, m."""
+"""Distance behind a wall of the map at which a reflector still counts as visible, m."""
 STRENGTHS: Final = 2, 2**15 - 1
-"""Minimum and maximum strength: above an ordinary return, and a 16-bit number."""
+"""Bounds of a strength: just above an ordinary return, and the largest 16-bit number."""
 
 _NAMES: Final = ("reflector max_range", "reflector max_incidence", "reflector strength")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReflectorFit:
-    """Fitted rule of a laser.
+    """Fitted rule of a laser for the detection of reflectors.
 
     Attributes
     ----------
@@ -94,12 +95,12 @@ class ReflectorFit:
     reasons: Mapping[str, str]
 
     def value(self, name: str) -> Value:
-        """Return a value by its name."""
+        """Return a fitted value by its name."""
         return next(one for one in self.values if one.name == name)
 
     @property
     def rule(self) -> ReflectorRule:
-        """The rule with the determined values."""
+        """Rule of the laser's model, with the limits that the logs determine."""
         far, wide, strength = (one.value for one in self.values)
         return ReflectorRule(
             max_range=far, max_incidence=wide, strength=round(strength)
@@ -131,7 +132,7 @@ def edges_of(scene: Scene) -> Edges:
             returns += [wall.returns.laser] * (wall.last - wall.first)
 
     for box in scene.boxes:
-        # Lasers do not see such boxes.
+        # Lasers do not see boxes without a laser return.
         if box.returns.laser <= 0:
             continue
         c, s = math.cos(box.pose.th), math.sin(box.pose.th)
@@ -192,7 +193,7 @@ def first_hits(edges: Edges, poses: F8, bearings: F8) -> Hits:
 
 
 class _Quantity(NamedTuple):
-    """An exact quantity of n beams with its standard deviation.
+    """Exact value of a quantity (range or incidence) of n beams, with its standard deviation.
 
     `common` is the part of the deviation that all beams of a scan share. All arrays are
     (n,).
@@ -203,12 +204,12 @@ class _Quantity(NamedTuple):
     common: F8
 
     def chosen(self, which: NDArray[np.bool_]) -> _Quantity:
-        """Return the quantity of a selection of beams."""
+        """Return the quantity of only the selected beams."""
         return _Quantity(*(one[which] for one in self))
 
 
 class _Beams(NamedTuple):
-    """Beams on reflectors.
+    """Beams that hit reflectors.
 
     Attributes
     ----------
@@ -235,14 +236,14 @@ class _Beams(NamedTuple):
 def fit_reflectors(
     placed: Sequence[PlacedScans], scene: Scene, before: ReflectorRule, errors: RangeFit
 ) -> tuple[ReflectorFit | None, str]:
-    """Fit the rule.
+    """Fit the rule by which a laser detects reflectors.
 
     Parameters
     ----------
     placed : sequence of PlacedScans
         Scans, as from `botyard.calibration.ranges.placed_scans`.
     scene : Scene
-        The map.
+        Map with the walls that the laser saw.
     before : ReflectorRule
         Rule of the robot's model.
     errors : RangeFit
@@ -255,13 +256,16 @@ def fit_reflectors(
     """
     edges = edges_of(scene)
     if not (edges.returns > 1).any():
-        return None, "the map has none, so the logs do not determine the laser's rule"
+        return None, (
+            "the map has no reflectors, so the logs do not determine the laser's "
+            "rule for them"
+        )
     if all(one.scans.intensities is None for one in placed):
         return None, "the scans have no intensities"
     bias = errors.value("range_bias")
     shift = 0.0
-    # A bias shifts all ranges, and with them the limit of the range. Its uncertainty
-    # widens the interval.
+    # A bias shifts all ranges, and with them the limit of the range. The uncertainty of
+    # the bias widens the interval.
     if bias.is_determined:
         placed, shift = without_bias(placed, bias.value), 0.5 * (bias.high - bias.low)
     beams = _beams_on_reflectors(placed, edges, errors)
@@ -275,8 +279,10 @@ def fit_reflectors(
     if not returned:
         return (
             None,
-            f"of {count} beams on reflectors none was reported as one, so the "
-            "logs do not determine the laser's rule",
+            (
+                f"of {count} beams on reflectors, the laser reported none as a "
+                "reflector, so the logs do not determine the laser's rule"
+            ),
         )
 
     # The limits are fitted one after the other, with beams that are well within the
@@ -323,7 +329,7 @@ def fit_reflectors(
 def _beams_on_reflectors(
     placed: Sequence[PlacedScans], edges: Edges, errors: RangeFit
 ) -> _Beams:
-    """Return the beams that certainly hit a reflector.
+    """Return the beams that hit a reflector without doubt.
 
     A beam counts as seen if it is brighter than 99 % of the beams on ordinary objects.
     """
@@ -350,7 +356,7 @@ def _beams_on_reflectors(
             & (np.abs(measured - expected.ranges) < UNEXPLAINED_M)
         )
         place, heading = _pose_errors(expected.gradients, explained, errors.deviation)
-        # Neighbouring beams hit the same edge, so no end of it is near.
+        # If neighbouring beams hit the same edge, no end of the edge is near.
         on = (
             is_reflector[hits.edge]
             & (left.edge == hits.edge)
@@ -427,7 +433,7 @@ def _best_limit_pair(beams: _Beams) -> tuple[float, float]:
     """Return the limits of range and incidence with the fewest contradicting beams.
 
     A beam contradicts if it is on the wrong side. Of equal pairs, the first one is
-    taken.
+    used.
     """
     both = beams.ranges.x, beams.incidence.x
     grids = [
@@ -436,7 +442,7 @@ def _best_limit_pair(beams: _Beams) -> tuple[float, float]:
     bins = [np.searchsorted(grid, x) for grid, x in zip(grids, both, strict=True)]
     inside = np.zeros((len(grids[0]) + 1, len(grids[1]) + 1))
     np.add.at(inside, (bins[0], bins[1]), np.where(beams.seen, -1.0, 1.0))
-    # Up to a constant.
+    # Number of beams on the wrong side, for each pair of limits, up to a constant.
     wrong = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
     row, column = np.unravel_index(int(wrong.argmin()), wrong.shape)
     return float(grids[0][row]), float(grids[1][column])
@@ -449,19 +455,18 @@ def _fit_limit(
     common: float,
     unknown: Value,
 ) -> tuple[Value, str]:
-    """Return the limit of a quantity, and the reason if it is undetermined.
+    """Return the fitted limit of a quantity, and the reason if it is undetermined.
 
-    The beams are within the limit of the other quantity.
+    All beams must be within the limit of the other quantity (range or incidence).
 
     Parameters
     ----------
     of, seen, scan
-        Quantity of each beam, whether it was reported as a reflector, and the number of
-        its scan.
+        Of each beam: the quantity, whether the laser reported a reflector, and the scan's number.
     common : float
         Half of the 95 % interval of an error that all beams share.
     unknown : Value
-        The value of an undetermined limit.
+        The result if the limit is undetermined.
     """
     if not seen.any():
         return unknown, "too few beams on reflectors are well within the other limit"
@@ -486,11 +491,14 @@ def _fit_limit(
     # The interval reaches the end of the bracket: no beam contradicts an arbitrarily
     # small limit.
     if is_below:
-        return unknown, "beams near to it and far from it were reported alike"
+        return (
+            unknown,
+            "beams within and beyond each possible limit gave the same reports",
+        )
     if is_above:
         why = (
-            "all beams on reflectors were reported as such, where there "
-            f"are any; it is at least {low:.4g} {unknown.unit}"
+            "the laser reported all beams on reflectors as reflectors; the limit is "
+            f"at least {low:.4g} {unknown.unit}"
         )
         return replace(unknown, value=max(unknown.before, low), low=low), why
 
@@ -508,10 +516,10 @@ def _fit_limit(
 
 
 def _limit_bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return bounds that certainly contain the limit.
+    """Return a lower and an upper bound between which the limit must lie.
 
-    They enclose all limits with few more beams on the wrong side than necessary, plus
-    the transition zone.
+    All limits with at most `MORE_WRONG` more contradicting beams than the best limit are within the
+    bounds. The bounds are widened by the width of the transition zone.
     """
     order = np.argsort(of.x)
     # wrong[i]: number of beams on the wrong side of a limit between the beams i − 1 and
@@ -526,7 +534,7 @@ def _limit_bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float
 def _profile_likelihood(
     of: _Quantity, seen: NDArray[np.bool_], limits: F8
 ) -> tuple[F8, F8]:
-    """Return the log-likelihood of limits with the best k for each, and these k."""
+    """Return the log-likelihood of each limit with the best k, and the best k of each limit."""
     from scipy.special import ndtr
 
     each = np.zeros((len(SCALES), len(limits)))
@@ -552,7 +560,7 @@ def _profile_likelihood(
 
 
 def _fit_strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
-    """Return the reported strength of plain reflectors: the mode."""
+    """Return the strength that the laser reports most often for plain reflectors."""
     name, about = (
         _NAMES[2],
         "laser return of a plain reflector: lasers[0].reflector.strength",

@@ -42,6 +42,15 @@ def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
 def write_report(found: Calibration, path: Path, *, force: bool = False) -> None:
     """Write the report of a calibration as an HTML page.
 
+    Parameters
+    ----------
+    found : Calibration
+        Result to show.
+    path : Path
+        File to write. It needs no other files.
+    force : bool
+        Whether to replace a file that botyard did not write.
+
     Raises
     ------
     CommandLineError
@@ -101,7 +110,7 @@ def _page(found: Calibration) -> str:
 
 
 def _identifiability(fit: Fit) -> str:
-    """Return a table of the information matrix's eigenvalues and their parameters."""
+    """Return an HTML table of the information matrix's eigenvalues with their parameters."""
     rows = []
     for one in fit.directions:
         # Three parameters name a combination well enough.
@@ -109,7 +118,7 @@ def _identifiability(fit: Fit) -> str:
         mix = ", ".join(
             f"{name} {100 * weight:.0f} %" for name, weight in main if weight > 0.05
         )
-        # Posterior by prior standard deviation.
+        # Ratio of the posterior to the prior standard deviation.
         known = 1.0 / math.sqrt(1.0 + one.information)
         rows.append(
             (

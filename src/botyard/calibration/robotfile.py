@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -20,10 +18,11 @@ from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.robot import NO_DRIFT, OdometryDrift, RobotSpec
 from botyard.model.robotfile import to_table
+from botyard.model.robottext import tables_equal, toml_text
 from botyard.processes.safefile import MARK
 
 DIGITS: Final = 6
-"""Number of digits of numbers in the file."""
+"""Number of significant digits of the numbers in the file."""
 
 
 def calibrated(
@@ -33,9 +32,17 @@ def calibrated(
     ranges: RangeFit | None,
     reflectors: ReflectorFit | None = None,
 ) -> RobotSpec:
-    """Return the robot with all determined values.
+    """Return the robot's model with all values that the logs determine.
 
-    Other values stay, except for a limit that a known bound contradicts.
+    Other values do not change, except for a limit that a known bound contradicts.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model before the fits.
+    odometry, motion, ranges, reflectors : fit or None
+        Fits of the four groups; None: the group stays as it is. Ranges count only if
+        the map matches the scans.
     """
     if odometry is not None:
         spec = _with_odometry(spec, odometry)
@@ -58,7 +65,7 @@ def calibrated(
         spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
         latency = motion.value("latency")
         if latency.is_determined:
-            # The model demands a jitter of at most the latency.
+            # The model requires a jitter that does not exceed the latency.
             jitter = min(spec.commands.jitter, latency.value)
             spec = replace(
                 spec,
@@ -100,7 +107,7 @@ def _determined_or(value: Value, old: float) -> float:
 
 
 def _significant(value: Value, usual: float = 0.0) -> float:
-    """Return the value if its interval excludes `usual`, otherwise `usual`."""
+    """Return the fitted value if its interval excludes `usual`, otherwise `usual`."""
     return (
         value.value
         if value.is_determined and not value.low <= usual <= value.high
@@ -185,21 +192,8 @@ def robot_text(
     else:
         table = whole
 
-    lines = [f"# {MARK}", *(f"# {line}" for line in remarks)]
-    # TOML: values of the root must precede the first table.
-    tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
-    lines += [
-        f"{key} = {_toml(value)}" for key, value in table.items() if key not in tables
-    ]
-    for key, value in tables.items():
-        lines += [
-            "",
-            f"[{key}]",
-            *(f"{inner} = {_toml(one)}" for inner, one in value.items()),
-        ]
-
-    text = "\n".join(lines) + "\n"
-    if not _tables_equal(to_table(parse_robot(text, name)), whole):
+    text = toml_text(table, (MARK, *remarks), DIGITS)
+    if not tables_equal(to_table(parse_robot(text, name)), whole, 10.0 ** (1 - DIGITS)):
         raise ModelError(
             f"robot {spec.name}: writing and re-reading its file changes the robot"
         )
@@ -214,7 +208,7 @@ def _is_of_library(spec: RobotSpec) -> bool:
 
 
 def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that differ; of tables, the keys that differ."""
+    """Return the entries of a table that differ from another table, down to single keys."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         old = before.get(name)
@@ -225,45 +219,6 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
         found[name] = value
 
     return found
-
-
-def _tables_equal(a: Any, b: Any) -> bool:
-    """Return whether two tables are equal.
-
-    Numbers may differ beyond the written digits, and missing values equal None.
-    """
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return all(_tables_equal(a.get(key), b.get(key)) for key in {*a, *b})
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_tables_equal, a, b))
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-9)
-    return bool(a == b)
-
-
-def _toml(value: Any) -> str:
-    """Return a value in TOML's notation, with inline tables inside of lists."""
-    if isinstance(value, Mapping):
-        return (
-            "{ "
-            + ", ".join(
-                f"{name} = {_toml(one)}"
-                for name, one in value.items()
-                if one is not None
-            )
-            + " }"
-        )
-
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, float):
-        return (
-            repr(float(f"{value:.{DIGITS}g}"))
-            if math.isfinite(value)
-            else ("-inf" if value < 0 else "inf")
-        )
-
-    return json.dumps(value)
 
 
 __all__ = ["calibrated", "robot_text"]

@@ -22,9 +22,9 @@ from botyard.errors import CalibrationError
 MAX_WAYS: Final = 2000
 """Maximum number of segments of a log."""
 WAY_S: Final = 1.0
-"""Minimum duration of a segment, s: true poses in between are skipped."""
+"""Minimum duration of a segment, s; true poses within this time of the last one are skipped."""
 STRETCH: Final = 10
-"""Number of consecutive segments after which errors are compared."""
+"""Number of consecutive segments over which errors add up before they are compared."""
 
 
 class Segments(NamedTuple):
@@ -35,7 +35,7 @@ class Segments(NamedTuple):
     knots : (k + 1,) array
         Times of the true poses, s, by the truth's clock.
     truth : (k + 1, 3) array
-        These poses as measured.
+        Measured poses at these times: m, m, rad.
     time, path : (n,), (n, 3) arrays
         Times of odometry, s, and the cumulative sum of its body twists (m, m, rad).
     """
@@ -68,7 +68,7 @@ class Pieces(NamedTuple):
 
 
 def ways_of(log: Log, truth: Series, offset: float) -> Segments:
-    """Return the segments of a log.
+    """Return the segments between the true poses of a log.
 
     Parameters
     ----------
@@ -106,10 +106,22 @@ def ways_of(log: Log, truth: Series, offset: float) -> Segments:
 
 
 def cut(ways: Segments, offset: float) -> Pieces:
-    """Cut odometry at the true poses, which are `offset` s later by its clock.
+    """Cut odometry at the true poses.
 
     The number of rows is the same for similar offsets, so that a fit can vary the
     offset.
+
+    Parameters
+    ----------
+    ways : Segments
+        Segments of one log.
+    offset : float
+        Time to add to the truth's times to get odometry's, s.
+
+    Returns
+    -------
+    Pieces
+        Odometry between successive poses of either kind.
     """
     knots = ways.knots + offset
     inner = ways.time[(ways.time > knots[0]) & (ways.time < knots[-1])]
@@ -128,10 +140,23 @@ def cut(ways: Segments, offset: float) -> Pieces:
 
 
 def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
-    """Return start poses, mid headings and end poses of pieces and segments.
+    """Return poses along the segments by odometry.
 
-    Poses before each piece, and headings at its middle, are in the frame of its
-    segment's start. The third array has the end pose of each segment in that frame.
+    Parameters
+    ----------
+    pieces : Pieces
+        Odometry of n pieces in k segments.
+    twists : (n, 3) float64
+        Body twists of the pieces, possibly corrected: m, m, rad.
+
+    Returns
+    -------
+    starts : (n, 3) float64
+        Pose before each piece, in the frame of its segment's start: m, m, rad.
+    middles : (n,) float64
+        Heading at the middle of each piece in that frame, rad.
+    ends : (k, 3) float64
+        End pose of each segment in that frame: m, m, rad.
     """
     turned = np.cumsum(twists[:, 2])
     before = turned - twists[:, 2]
@@ -156,7 +181,7 @@ def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
 
 
 def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F8:
-    """Return the matrix from odometry's (forward, turned) to corrected values.
+    """Return the matrix that turns odometry's (forward, turned) into corrected values.
 
     Parameters
     ----------
@@ -176,7 +201,16 @@ def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F
 
 
 def corrected(twists: F8, matrix: F8) -> F8:
-    """Return odometry's twists (n, 3), corrected by a matrix of `matrix_of`."""
+    """Return body twists of odometry, corrected by a matrix from `matrix_of`.
+
+    Parameters
+    ----------
+    twists : (n, 3) float64
+        Body twists: forward and to the left, m, turned, rad.
+    matrix : (2, 2) float64
+        Matrix from (forward, turned) to corrected values. The motion to the left is
+        scaled as the motion forward.
+    """
     forward = matrix[0, 0] * twists[:, 0] + matrix[0, 1] * twists[:, 2]
     turned = matrix[1, 0] * twists[:, 0] + matrix[1, 1] * twists[:, 2]
     return np.stack([forward, matrix[0, 0] * twists[:, 1], turned], axis=1)
@@ -185,7 +219,17 @@ def corrected(twists: F8, matrix: F8) -> F8:
 def true_ways_of(truth: F8, markers: F8) -> F8:
     """Return the robot's displacements from the measured poses of its markers.
 
-    `markers` is their pose in the robot's frame.
+    Parameters
+    ----------
+    truth : (k + 1, 3) float64
+        Measured poses: m, m, rad.
+    markers : (3,) float64
+        Pose of the markers in the robot's frame: m, m, rad.
+
+    Returns
+    -------
+    (k, 3) float64
+        Displacements, each in the frame of its start: m, m, rad.
     """
     robot = compose(truth, inverse(markers))
     return between(robot[:-1], robot[1:])
@@ -239,10 +283,22 @@ def end_errors(
 def paths(
     log: Log, truth: Series, offset: float, matrix: F8, markers: F8
 ) -> tuple[F8, F8, F8]:
-    """Return positions (k + 1, 2) at the true poses, m.
+    """Return the paths of a robot by its true poses and by odometry.
 
-    They are true positions, and positions by odometry and by corrected odometry, which
-    start at the first true pose.
+    Parameters
+    ----------
+    log, truth, offset
+        As for `fit_odometry`.
+    matrix : (2, 2) array
+        Matrix that corrects odometry (`matrix_of`).
+    markers : (3,) array
+        Pose of the measured markers in the robot's frame: m, m, rad.
+
+    Returns
+    -------
+    tuple of three (k + 1, 2) float64
+        Positions at the true poses, m: true ones, by odometry, and by corrected
+        odometry. All start at the first true pose.
     """
     ways = ways_of(log, truth, offset)
     pieces = cut(ways, offset)

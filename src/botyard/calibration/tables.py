@@ -39,7 +39,7 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "deg/s": ("rad/s", math.pi / 180.0),
     "°/s": ("rad/s", math.pi / 180.0),
 }
-"""Units of columns: the SI unit of the quantity, and the factor to it."""
+"""Units that a column title may have: SI unit of the quantity, and factor to that unit."""
 _COLUMNS: Final[Mapping[str, str]] = {
     "time": "s",
     "x": "m",
@@ -57,7 +57,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "command vy": "m/s",
     "command yaw rate": "rad/s",
 }
-"""Columns with the SI unit of their quantity, which is also the default unit.
+"""Names of known columns with the SI unit of their quantity, which is the default unit.
 
 True poses are in ``x``, ``y``, ``heading``, as `botyard export` writes them.
 """
@@ -74,7 +74,25 @@ _HEADER: Final = re.compile(r"^\s*(.*?)\s*(?:[\[(]([^\])]*)[\])])?\s*$")
 
 
 def _parse_header(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
-    """Return the index and the unit's factor of each known column."""
+    """Return the index and the unit's factor of each known column.
+
+    Parameters
+    ----------
+    header : list of str
+        Titles, such as ``odom x [mm]``. Unknown ones are ignored.
+    path : Path
+        File, for the error.
+
+    Returns
+    -------
+    dict of str to (int, float)
+        Index of the column and factor to SI units, by column name in `_COLUMNS`.
+
+    Raises
+    ------
+    FormatError
+        A unit belongs to another quantity, a column occurs twice, or there is no time.
+    """
     found: dict[str, tuple[int, float]] = {}
     for place, text in enumerate(header):
         match = _HEADER.match(text)
@@ -111,16 +129,29 @@ def _parse_header(header: list[str], path: Path) -> dict[str, tuple[int, float]]
 
 
 def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log:
-    """Read a table with a header.
+    """Read a log from a CSV table with a header.
 
     Unknown columns are ignored, and empty cells are missing values. The separator is
     the most frequent one in the header: comma, semicolon or tab. If it is not the
     comma, cells may have a decimal comma.
 
+    Parameters
+    ----------
+    path : Path
+        File to read, in UTF-8.
+    spec : RobotSpec
+        The robot, for the nominal wheel separation.
+    choice : Choice
+        Robot, where a column ``robot`` names several.
+    budget : Budget
+        Limits of bytes and cells.
+
     Raises
     ------
     FormatError
         The table is not valid; the message has the line.
+    CalibrationError
+        The table has several robots and none is chosen, or lacks the chosen one.
     """
     data = read_bytes(path, Meter(budget, str(path), FormatError), FormatError)
     try:
@@ -136,7 +167,7 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
         for row in rows:
             if not row:
                 continue
-            # Counted per row, so that a huge file stops early.
+            # Count the cells of each row, so that a huge file stops early.
             meter.add("cells", len(columns), rows.line_num)
             if len(row) < len(header):
                 raise FormatError(
@@ -217,7 +248,22 @@ def _log_from_columns(
 
 
 def _odometry_from_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
-    """Return odometry from the travel of two wheels, m, and the nominal separation."""
+    """Return odometry from the travel of two wheels.
+
+    Parameters
+    ----------
+    time : (n,) float64
+        Times, s.
+    left, right : (n,) float64
+        Travel of each wheel since its start, m. Rows that are not finite are left out.
+    separation : float
+        Nominal distance between the wheels, m.
+
+    Returns
+    -------
+    Series
+        Poses from 0, 0, 0 on: m, m, rad.
+    """
     good = np.isfinite(time) & np.isfinite(left) & np.isfinite(right)
     time, left, right = time[good], left[good], right[good]
     turned = np.diff(right - left) / separation

@@ -105,6 +105,7 @@ def navigation(
     made = {name: _policy(name) for name in names}
     tables: dict[str, dict[str, Any]] = {}
     lines = [titles]
+
     try:
         for name in names:
             results: list[Result] = []
@@ -123,7 +124,8 @@ def navigation(
             }
             lines += [f"{_line([name])},{line}" for line in lines_of(results)]
     finally:
-        # Also after Ctrl-C, so that an hour of finished policies is not lost.
+        # Write the results also after Ctrl-C, so that an hour of finished policies is
+        # not lost.
         if tables:
             if csv_file is not None:
                 from botyard.processes.safefile import write_text
@@ -149,7 +151,7 @@ def navigation(
 
 
 def _titles() -> Sequence[str]:
-    """Return the columns of the table of all worlds."""
+    """Return the column titles of the table that has a row for each world."""
     from botyard.learning.benchmark import TITLES
 
     return "policy", *TITLES
@@ -166,7 +168,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _policy(name: str) -> Any:
-    """Return the class of a policy.
+    """Return the policy class with a name.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def _policy(name: str) -> Any:
 def _run(
     name: str, policy: Any, kind: str, count: int, seed: int, threads: int
 ) -> list[Result]:
-    """Return the results of a policy.
+    """Run one policy in all worlds, and return its results.
 
     Raises
     ------
@@ -198,7 +200,8 @@ def _run(
     except BotyardError as error:
         place = codeload.place_of(
             error
-            # Set if the policy itself called a function with bad arguments.
+            # The error has no place in the policy's code if the policy passed bad
+            # arguments.
         )
         raise CommandLineError(
             f"--policy {name}: {error}{place and f' ({place})'}"
@@ -209,7 +212,7 @@ def _run(
 
 
 def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the figures of each class, and of all classes together."""
+    """Return the summary of each class of worlds, and of all classes together."""
     from botyard.studies.statistics import mean_interval, share_interval
 
     rows = []
@@ -234,16 +237,16 @@ def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str
 
 
 def _numbers(interval: Interval) -> list[float | None]:
-    """Return value, low end and high end; None: unknown.
+    """Return a mean with both ends of its interval; None in place of an unknown number.
 
-    All these quantities are positive, so an interval's low end below 0 becomes 0.
+    All these quantities are positive, so 0 replaces a negative end of an interval.
     """
     # NaN is the only number that differs from itself.
     return [None if number != number else max(number, 0.0) for number in interval[:3]]
 
 
 def _print(tables: dict[str, dict[str, Any]]) -> None:
-    """Print the table of all policies, and the digest of their results."""
+    """Print the table of all policies, and a hash of their results."""
     rows = []
     for name, table in tables.items():
         for row in table["rows"]:
@@ -276,7 +279,7 @@ def _print(tables: dict[str, dict[str, Any]]) -> None:
 
 
 def _shown(numbers: Sequence[float | None], factor: float, digits: int) -> str:
-    """Return a value with its interval as text."""
+    """Return a mean with its interval as text for the table."""
     value, low, high = numbers
     if value is None:
         return "-"

@@ -31,7 +31,18 @@ OF_LOG, OF_SCANS = "log", "scans"
 
 
 def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that all commands reading logs share."""
+    """Add the options that all commands reading logs share.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the command; it receives the options as keyword arguments.
+
+    Returns
+    -------
+    callable
+        The same function, for the decorator of the command.
+    """
     options = (
         click.option(
             "--robot",
@@ -109,7 +120,7 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["distance", "step"]),
     default="distance",
     show_default=True,
-    help='Random errors of odometry: "distance": variances for each metre and radian, for any step; "step": the original\'s law, '
+    help='Random errors of odometry: "distance": variances for each metre and radian, for any step; "step": AMRISim\'s law, '
     "drawn in each step, for the step of --step.",
 )
 @max_read_option
@@ -134,17 +145,17 @@ def command(
     """
     require("calibrate", what="calibrate")
     force: bool = others["force"]
-    # `-r` selects the reader by the suffix, so another one would give a file that
-    # cannot be used.
+    # `-r` selects the reader by the suffix, so a file with another suffix could not be
+    # used.
     if output is not None and output.suffix.lower() != ".toml":
         raise CommandLineError(
             f"--output: expected a .toml file, found {shown(output.name)}"
         )
 
     for option, path in (("--output", output), ("--report", report)):
-        # Checked before the fit, which may take minutes.
+        # Check the file before the fit, which may take minutes.
         check_can_be_written(option, path, force=force)
-    # These modules take long to import, so mistakes in the options are reported before.
+    # These modules take long to import, so mistakes in the options are reported first.
     from botyard.calibration.calibration import calibrate
     from botyard.calibration.readers import read_log, read_truth
     from botyard.formats.models import find_robot
@@ -157,6 +168,7 @@ def command(
         start_of(start),
     )
     files = _truths(truths, len(logs))
+
     with _output_of("--output", output), telling("reading the logs"):
         found = calibrate(
             [read_log(path, spec, choice, budget) for path in logs],
@@ -178,8 +190,8 @@ def command(
         from botyard.processes.safefile import write_text
 
         sources = ", ".join(str(path) for path in logs)
-        # The file names its logs, so that a user who finds it later knows where the
-        # numbers come from.
+        # The file names its logs, so that a user who finds it later knows the source of
+        # the numbers.
         remarks = [
             f"fitted to {escaped(sources)} by botyard calibrate",
             *map(escaped, found.notes),
@@ -196,7 +208,8 @@ def command(
             write_report(found, report, force=force)
 
     if as_json:
-        # One object and nothing else on standard output, because a program reads it.
+        # Print one object and nothing else on standard output, because a program reads
+        # it.
         click.echo(json.dumps(found.as_dict()))
         return 0
 
@@ -221,8 +234,9 @@ def command(
 
 
 def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
-    """Return the file of true poses for each log; None: the log's own poses."""
-    # Without external poses, the logs bring their own, or the scans replace them.
+    """Return the series of true poses for each log; None: the log contains them itself."""
+    # Without external poses, the logs contain true poses, or matched scans replace
+    # them.
     if not names or names in ((OF_LOG,), (OF_SCANS,)):
         return [None] * count
     if any(name in (OF_LOG, OF_SCANS) for name in names) or len(names) not in (
@@ -238,7 +252,20 @@ def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
 
 
 def chosen(robot: str | None, topics: tuple[str, ...]) -> Choice:
-    """Return which robot and topics to read from logs that contain several."""
+    """Return which robot and topics to read from logs of several robots or topics.
+
+    Parameters
+    ----------
+    robot : str, optional
+        Name of the robot; None: the only one.
+    topics : tuple of str
+        Texts ``ROLE=TOPIC``; a later text replaces an earlier text for the same role.
+
+    Raises
+    ------
+    CommandLineError
+        A text has another form or an unknown role.
+    """
     from botyard.calibration.choice import ROLES, Choice
 
     roles: dict[str, str] = {}
@@ -256,7 +283,20 @@ def chosen(robot: str | None, topics: tuple[str, ...]) -> Choice:
 
 
 def scene_of(name: str | None, budget: Budget) -> Scene | None:
-    """Load the map of ``--map``; None without the option."""
+    """Load the map of ``--map``; None without the option.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name or file of the map.
+    budget : Budget
+        Limits for reading files.
+
+    Raises
+    ------
+    MapError
+        The map cannot be found or read.
+    """
     if name is None:
         return None
     from botyard.formats.registry import load_scene
@@ -265,7 +305,18 @@ def scene_of(name: str | None, budget: Budget) -> Scene | None:
 
 
 def start_of(start: Pose | str | None) -> Pose | None:
-    """Return the pose of ``--start``; reject the words that only ``run`` accepts."""
+    """Return the pose of ``--start``.
+
+    Parameters
+    ----------
+    start : Pose or str, optional
+        Parsed value of the option, m, m, rad.
+
+    Raises
+    ------
+    CommandLineError
+        The value is one of the words that only ``run`` accepts.
+    """
     if isinstance(start, str):
         raise CommandLineError(
             f'--start: expected x,y,th (mm, mm, degrees), found "{start}"'
@@ -276,7 +327,7 @@ def start_of(start: Pose | str | None) -> Pose | None:
 
 @contextmanager
 def _output_of(option: str, path: Path | None) -> Iterator[None]:
-    """Report errors of writing a file under the name of its option."""
+    """Turn a system error during the writing of a file into an error that names the option."""
     try:
         yield
     except OSError as error:

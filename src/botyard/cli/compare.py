@@ -83,6 +83,7 @@ def command(
         ]
         if truth is not None:
             poses = read_truth(truth, spec, choice, budget)
+
             # A separate truth file may use another clock than the log; align it by the
             # motion.
             both[0] = replace(

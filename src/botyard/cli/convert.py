@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TARGETS = (".map", ".yaml", ".yml")
 """Suffixes of the files that convert can write."""
 TOOL_OK, TOOL_USAGE, TOOL_INPUT, TOOL_OUTPUT = 0, 1, 2, 3
-"""Exit statuses of the original converter (formats §6)."""
+"""Exit statuses of AMRISim's map converter."""
 
 
 def _formats_help() -> str:
@@ -42,11 +42,11 @@ def _formats_help() -> str:
 class _Command(click.Command):
     """Command whose help lists the map formats.
 
-    It looks them up only when help is shown.
+    The formats are looked up only when the help is shown.
     """
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of formats."""
+        """Write the list of map formats at the end of the help text."""
         formatter.write("\n" + _formats_help().removeprefix("\b\n") + "\n")
 
 
@@ -141,6 +141,7 @@ def command(
     path = Path(target)
     kind = kind or kind_of(path)
     check_can_be_written("OUTPUT", path, force=force)
+
     with telling(f"converting {source}; large files take a while"):
         read = read_source(find_map(source), options.budget)
         name = "" if read.suffix == ".zip" else format_of(read).name
@@ -150,7 +151,8 @@ def command(
                 lambda: armapwriter.write(
                     armap.read(read.name, options.budget), path, force=force
                 ),
-                # From ArMap to ArMap without the common scene, so that nothing is lost.
+                # Convert ArMap to ArMap without the common scene, so that nothing is
+                # lost.
             )
             return _done(path)
 
@@ -170,7 +172,7 @@ def command(
             notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
             if world is not None and world.robots:
                 notes.append(
-                    f"{len(world.robots)} robots are left out: a map cannot hold "
+                    f"{len(world.robots)} robots are not written: a map cannot hold "
                     "robots (--to scenario keeps them)"
                 )
 
@@ -180,7 +182,12 @@ def command(
 
 
 def kind_of(path: Path) -> str:
-    """Return the format that the suffix of an output file stands for.
+    """Return the format that belongs to the suffix of an output file.
+
+    Parameters
+    ----------
+    path : Path
+        Output file, which need not exist.
 
     Raises
     ------
@@ -211,7 +218,7 @@ def write_scene(
     Parameters
     ----------
     scene : Scene
-        The map.
+        Map to write.
     path : Path
         File to write.
     kind : str
@@ -269,7 +276,7 @@ def write_scene(
 
 
 def _written(path: Path, write: Callable[[], None]) -> None:
-    """Write a file; report errors of the system as FormatError."""
+    """Write a file with the function `write`; report system errors as FormatError."""
     try:
         write()
     except OSError as error:
@@ -277,7 +284,7 @@ def _written(path: Path, write: Callable[[], None]) -> None:
 
 
 def _done(path: Path) -> int:
-    """Print that a file was written; return the exit status."""
+    """Print the message that a file was written; return the exit status 0."""
     click.echo(f"{path} written")
     return 0
 
@@ -400,7 +407,7 @@ def bitmap_tool(
 
 
 def _standard_input(budget: Budget) -> Source:
-    """Return the data from a pipe.
+    """Return the data that another program writes to standard input.
 
     Raises
     ------
@@ -450,6 +457,7 @@ def saphira_lines_tool(
     lines = saphira.read(read_source(world_name), Options()).lines
     old = armap.read(map_name)
     first, *others = old.sources
+
     # A map may hold several sensors' lines; the new lines replace all of them.
     made = replace(
         old,

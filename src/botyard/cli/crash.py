@@ -1,4 +1,4 @@
-"""Handling of internal errors: a log entry, a kept copy of the log, exit status 236.
+"""Handling of internal errors: log entry, copy of the log file, and exit status 236.
 
 Covers CRS-001, CRS-005 and CRS-006 of the feature table.
 """
@@ -24,7 +24,7 @@ log = logging.getLogger("botyard")
 
 
 class Crash(BotyardError):
-    """Internal error that has already been logged."""
+    """An internal error ended the program; its log entry is already written."""
 
     exit_code = ExitCode.CRASH
 
@@ -45,12 +45,10 @@ def crash_handler(
         The log file.
     traces : bool
         Whether fatal signals (faults in compiled code) write stack traces of all
-        threads to
-        the log file or to stderr.
+        threads to the log file or to stderr.
     alone : bool
         Whether this process has no supervisor. Fatal signals then keep the log and end
-        the
-        process with the same status; otherwise the supervisor reports them.
+        the process with the same status; otherwise the supervisor reports them.
 
     Raises
     ------
@@ -62,7 +60,7 @@ def crash_handler(
         if not faulthandler.is_enabled():
             if alone:
                 from botyard.native.fatal import (
-                    # This import loads LLVM, which kernels need soon anyway.
+                    # Importing this module loads LLVM, which kernels need soon anyway.
                     exit_at_fatal_signals,
                 )
 
@@ -95,7 +93,7 @@ def crash_handler(
 
 
 def _trace_fatal_signals(stack: contextlib.ExitStack, file: str | None) -> None:
-    """Write stack traces on fatal signals to the log file or to stderr."""
+    """Make fatal signals write stack traces to the log file or to stderr."""
     target: IO[Any] = sys.stderr
     with contextlib.suppress(
         OSError,

@@ -23,8 +23,9 @@ LOG_FILE = "botyard.log"
 
 
 def daemonize(args: Sequence[str], log_file: str | None) -> int:
-    """Start the same command line as a process without a terminal, and wait until it is
-    ready.
+    """Run the same command line in a new process without a terminal.
+
+    The function returns when the new process is ready.
 
     Parameters
     ----------
@@ -48,6 +49,7 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
     if log_file is None:
         log_file = _free_log_file()
         kept += ["--log-file", log_file]
+
     with tempfile.TemporaryFile("w+") as errors:
         try:
             process = Child(
@@ -64,8 +66,8 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
             for data in process.output:
                 line = data.decode("utf-8", "replace")
                 click.echo(line, nl=False)
-                # The child keeps its pipe open for ever, so wait for this word, not for
-                # the end of file.
+                # The child keeps its pipe open for ever, so wait for the word "ready",
+                # not for the end of file.
                 if "ready" in line:
                     click.echo(
                         "botyard runs in the background as process "
@@ -84,13 +86,13 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
 
 
 def _free_log_file() -> str:
-    """Return the first default name that no other simulator writes."""
+    """Return the first default name of a log file that no other simulator uses."""
     stem, suffix = os.path.splitext(LOG_FILE)
     numbered = (f"{stem}-{number}{suffix}" for number in itertools.count(2))
     for name in itertools.chain((LOG_FILE,), numbered):
         with contextlib.suppress(BusyFileError), Hold(name):
             return name
-    raise AssertionError("the names do not end")
+    raise AssertionError("unreachable: the sequence of log file names is infinite")
 
 
 __all__ = ["LOG_FILE", "daemonize"]

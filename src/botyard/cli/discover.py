@@ -15,7 +15,7 @@ from botyard.processes.slow_notice import telling
 @click.command("discover")
 @click.option(
     "--seconds",
-    # Answers come within milliseconds; more than a minute can only be a mistake.
+    # Answers arrive within milliseconds; more than a minute can only be a mistake.
     type=click.FloatRange(0.1, 60),
     default=2.0,
     show_default=True,
@@ -48,9 +48,10 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
         hosts = find_hosts(seconds)
 
     with telling("asking the computers found for their robots"):
-        # Probing takes the only client's place on a robot for a moment, which
-        # --no-probe avoids on real robots.
+        # A probe briefly occupies the only connection of a robot. --no-probe avoids
+        # this on real robots.
         found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
+
     if as_json:
         listed = {
             h: [
@@ -67,8 +68,8 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
         click.echo(json.dumps(listed))
         return
 
-    # With --json an empty object is a valid answer. A user needs the most frequent
-    # cause.
+    # With --json, an empty object is a valid answer. Otherwise, print the most frequent
+    # cause for the user.
     if not hosts:
         raise PeerError(
             "no computer answered; robots that listen on the loopback address "
@@ -81,7 +82,7 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
             click.echo(
                 f"  port {r.port}: "
                 + (
-                    "has a client"
+                    "in use by a client"
                     if r.is_busy
                     else shown(f"{r.class_name} {r.subclass} ({r.name})", 200)
                 )

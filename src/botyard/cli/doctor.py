@@ -40,7 +40,7 @@ class Finding:
 
 
 def _of_python() -> Iterator[Finding]:
-    """Check the version of Python and the required packages."""
+    """Check the version of Python and the required packages; yield the findings."""
     version = platform.python_version()
     good = sys.version_info >= (3, 11)
     yield Finding(
@@ -58,7 +58,7 @@ def _of_python() -> Iterator[Finding]:
 
 
 def _of_extras() -> Iterator[Finding]:
-    """Check the optional packages."""
+    """Check which optional packages are installed; yield the findings."""
     for name, extra in EXTRAS.items():
         if is_installed(name):
             yield Finding("ok", f"{name}: {extra.purpose}")
@@ -71,8 +71,9 @@ def _of_extras() -> Iterator[Finding]:
 
 
 def _of_kernels() -> Iterator[Finding]:
-    """Check how the kernels run: compiled in advance, compiled on first use, or in
-    Python.
+    """Check in which form the kernels (compiled numerical functions) run.
+
+    They are compiled in advance, compiled on first use, or interpreted by Python.
     """
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.cache import cache_root
@@ -108,7 +109,7 @@ def _of_kernels() -> Iterator[Finding]:
         why = "BOTYARD_KERNELS=jit"
     if chosen == "native":
         yield Finding(
-            "bad", f"{why}, and BOTYARD_KERNELS=native excludes all other code"
+            "bad", f"{why}, and BOTYARD_KERNELS=native allows compiled kernels only"
         )
         return
 
@@ -127,11 +128,12 @@ def _of_kernels() -> Iterator[Finding]:
 
     compiled = folder.is_dir() and any(folder.rglob("*.nbc"))
     if compiled:
-        yield Finding("ok", f"kernels are compiled ({folder})")
+        yield Finding("ok", f"kernels were compiled on this computer ({folder})")
     else:
         yield Finding(
             "warn",
-            f'{why}: the first run takes 10 to 20 s longer, or run "botyard warmup" ({folder})',
+            f'{why}: the first run takes 10 to 20 s longer; "botyard warmup" '
+            f"compiles the kernels in advance ({folder})",
         )
 
     try:
@@ -146,7 +148,7 @@ def _of_kernels() -> Iterator[Finding]:
 
 
 def _of_page() -> Iterator[Finding]:
-    """Check that the browser page is built."""
+    """Check that the built page for browsers is installed."""
     static = Path(__file__).parents[1] / "ui" / "static" / "index.html"
     if static.is_file():
         yield Finding("ok", "the page is built")
@@ -158,7 +160,7 @@ def _of_page() -> Iterator[Finding]:
 
 
 def _of_ports(first: int, count: int) -> Iterator[Finding]:
-    """Check that the ports of the page and of the first robots are free."""
+    """Check that the default ports of the page and of the first robots are free."""
     for port in (8100, *range(first, first + count)):
         with socket.socket() as probe:
             try:
@@ -169,10 +171,11 @@ def _of_ports(first: int, count: int) -> Iterator[Finding]:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(("127.0.0.1", port))
             except OSError as error:
+                # The page starts at port 8100; robots start at 8101.
                 what = (
-                    "the page takes the next one"
+                    "the page uses the next free port"
                     if port == 8100
-                    else "choose another one with -p"
+                    else "choose another port with -p"
                 )
                 yield Finding("warn", f"port {port}: {error.strerror}; {what}")
             else:
@@ -180,7 +183,7 @@ def _of_ports(first: int, count: int) -> Iterator[Finding]:
 
 
 def _of_ros() -> Iterator[Finding]:
-    """Report the environment of ROS."""
+    """Report the environment variables of ROS."""
     for name in (
         "ROS_MASTER_URI",
         "ROS_DISTRO",
@@ -202,12 +205,54 @@ def _of_ros() -> Iterator[Finding]:
     for remark in Environment.unserved():
         yield Finding("warn", f"ROS 2: {remark}")
 
+    yield from _of_buffers()
     if shutil.which("roscore"):
         yield Finding("ok", f"roscore: {shutil.which('roscore')}")
 
 
+def _of_buffers(folder: Path = Path("/proc/sys/net/core")) -> Iterator[Finding]:
+    """Check the limit of receive buffers (Linux), which large ROS 2 messages fill.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder with the kernel's settings. Without the setting there is no finding.
+    """
+    from botyard.servers.ros.rtps import ENOUGH_BUFFER_BYTES, RECEIVE_BUFFER_BYTES
+
+    try:
+        limit = int((folder / "rmem_max").read_text("utf-8"))
+    except (OSError, ValueError):
+        return
+
+    # The kernel grants twice the size that a program requests (socket(7)).
+    if 2 * limit < ENOUGH_BUFFER_BYTES:
+        size = RECEIVE_BUFFER_BYTES
+        yield Finding(
+            "warn",
+            f"ROS 2: net.core.rmem_max is {limit} bytes: packets of large messages, such "
+            "as maps, may get lost, and come again later; as root: sysctl -w "
+            f"net.core.rmem_max={size}, and net.core.rmem_default={size} for Fast DDS",
+        )
+
+
 def findings(first: int = 8101, count: int = 2) -> Iterator[tuple[str, Finding]]:
-    """Yield the results of all checks, each with the name of its section."""
+    """Yield the results of all checks.
+
+    Parameters
+    ----------
+    first : int
+        First TCP port to check.
+    count : int
+        Number of ports to check.
+
+    Yields
+    ------
+    section : str
+        Name of the section, the same for findings that follow each other.
+    finding : Finding
+        Result of one check.
+    """
     for part, found in (
         ("Python", _of_python()),
         ("kernels", _of_kernels()),

@@ -26,12 +26,12 @@ HELP = "arrows drive and turn   space stops   e motors on   x motors off   q qui
 
 
 class Pilot:
-    """Translation of keys into commands.
+    """Translator of pressed keys into commands for a robot.
 
     Parameters
     ----------
     robot : PioneerClient
-        The robot.
+        Connected client, which sends the commands to the robot.
     max_speed, max_turn : int
         Maximum commands, mm/s and deg/s.
     """
@@ -44,7 +44,19 @@ class Pilot:
         self.speed = self.turn = 0
 
     def press(self, key: str) -> bool:
-        """Execute the command of a key; return False if the key ends the program."""
+        """Send the command that belongs to a key.
+
+        Parameters
+        ----------
+        key : str
+            Character, or name of an arrow key, as `botyard.cli.keyboard.split_keys`
+            returns it. Other keys are ignored.
+
+        Returns
+        -------
+        bool
+            False if the key ends the program.
+        """
         # In raw mode the terminal sends Ctrl-C and Ctrl-D as characters, 3 and 4.
         if key in ("q", "b", "\x1b", "\x03", "\x04"):
             return False
@@ -73,12 +85,20 @@ class Pilot:
 
 
 def _limited(value: int, limit: int) -> int:
-    """Return a value limited to ±limit."""
+    """Return a value limited to the range from -limit to limit."""
     return max(-limit, min(limit, value))
 
 
 def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
-    """Return the contents of the terminal."""
+    """Return the lines that show the robot's state and the commanded speeds.
+
+    Parameters
+    ----------
+    robot : PioneerClient
+        The robot, with the values of its last reports.
+    pilot : Pilot
+        Commanded speeds, mm/s and deg/s.
+    """
     table = Table.grid(padding=(0, 2))
     table.add_row(
         "pose",
@@ -137,6 +157,7 @@ def command(address: str, laser: bool) -> None:
         robot.enable()
         if laser:
             robot.start_laser()
+
         # CONFIG may report 0 for a limit that the robot does not have, and 0 would
         # forbid all motion.
         pilot = Pilot(robot, config.trans_vel_max or 500, config.rot_vel_max or 100)

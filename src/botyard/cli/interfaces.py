@@ -19,10 +19,10 @@ def command(names: tuple[str, ...]) -> None:
         print_table(
             (
                 "interface",
-                "carried by",
+                "transport",
                 "port",
-                "from the start",
-                "is installed",
+                "starts with the run",
+                "installed",
                 "description",
             ),
             interface_rows(),

@@ -9,11 +9,11 @@ are three phases:
   loop (`run_loop`) is cancelled. Whatever the command then does, `main` reports an
   interruption. If the command swallows the exception, or is stuck in C code, a thread
   ends the process after `SHUTDOWN_GRACE_S`.
-* A ready simulator (`ready`) shuts down in an orderly manner; later signals ask for the
-  same again. A call that blocks its event loop is ended by a second signal. A call of a
-  controller that blocks it longer than `SHUTDOWN_GRACE_S` is ended without one: the
-  controller ends as after a crash, and the simulator then shuts down. If the call still
-  does not return, the process ends.
+* A ready simulator (`ready`) shuts down in an orderly manner; later signals repeat
+  the request. A second signal ends a call that blocks the simulator's event loop. A call
+  of a controller that blocks the loop longer than `SHUTDOWN_GRACE_S` is ended without a
+  second signal: the controller ends as after a crash, and the simulator then shuts down.
+  If the call still does not return, the process ends.
 
 Signals wake a thread through a pipe, because Python runs signal handlers only when the
 main thread is not in C code.
@@ -43,18 +43,18 @@ REPEAT_WINDOW_S: Final = 0.5
 A terminal and a supervisor may both send one. A later signal ends the process at once.
 """
 LINE: Final = "botyard: interrupted\n"
-"""Message after an interruption."""
+"""Message to the user after an interruption."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, raised in the main thread.
+    """Exception that Ctrl-C raises in the main thread.
 
     It is not an `Exception`, so that no handler of ordinary errors swallows it.
     """
 
 
 class Held(Protocol):
-    """Call that the main thread is in, and that may keep the simulator from ending."""
+    """Call of user code in the main thread, which may keep the simulator from ending."""
 
     @property
     def frame(self) -> FrameType:
@@ -66,7 +66,7 @@ class Held(Protocol):
 
     @property
     def error(self) -> BaseException:
-        """Exception that ends this call, and only this call, when raised in it."""
+        """Exception that ends this call alone when it is raised in the call."""
 
 
 class _Interrupts:
@@ -75,15 +75,13 @@ class _Interrupts:
     def __init__(self) -> None:
         self.has_begun = False
         self.is_final = False
-        """Whether the handling is final: the simulator is ready, or another part has
-        taken over.
-        """
+        """Whether the start-up phase is over: the simulator is ready or handles signals itself."""
         self.raises = False
         """Whether the next signal raises `Interrupted` in the main thread."""
         self.action: Callable[[], None] = self.end
         """Function that the first signal calls, in any thread.
 
-        In the final state, every signal.
+        When `is_final` is true, every signal calls it.
         """
         self.since: float | None = None
         """Time of the first signal (`time.monotonic`), s."""
@@ -107,23 +105,23 @@ class _Interrupts:
         """Time of the first request to a ready simulator to end (`time.monotonic`), s.
         """
         self._frame: FrameType | None = None
-        """Frame of the call that the main thread was in at that time, or was asked to
-        leave.
-        """
+        """Frame of the call in the main thread, for comparison with a later moment."""
         self._look_at: float | None = None
-        """Time at which the watching thread checks whether the loop has received the
-        request.
+        """Time (`time.monotonic`, s) at which the watching thread checks whether the event loop
+        reacted.
         """
         self._insists = ""
-        """Scope that the main thread must end: its current ``call``, or ``all``."""
+        """Exception to raise in the main thread: ``call`` ends the current call, ``all`` the
+        program.
+        """
         self._is_told = False
-        """Whether the main thread was asked to leave its call."""
+        """Whether the main thread was requested to leave its current call."""
         self._is_raised = False
         """Whether `Interrupted` was raised in the main thread."""
         self.pokes = 0
         """Number of signals that this process sent to its own main thread.
 
-        These do not count.
+        They do not count as requests of a user.
         """
         self._lock = threading.RLock()
         self._printing = threading.RLock()
@@ -140,7 +138,7 @@ class _Interrupts:
             raise Interrupted
 
     def note(self, number: int) -> None:
-        """Register a signal.
+        """Register a signal as a request to end.
 
         Before the final state, this runs twice per signal: in the main thread and in
         the watching thread.
@@ -160,7 +158,7 @@ class _Interrupts:
             is_first = self.since is None
             if is_first:
                 self.since = now
-                # The sender of SIGTERM is a program (init, container runtime): it wants
+                # The sender of SIGTERM is a program (init, container runtime): it needs
                 # no message.
                 if number == signal.SIGTERM:
                     self.status, self.line = 0, ""
@@ -171,9 +169,12 @@ class _Interrupts:
             self.end()
 
     def left(self) -> float | None:
-        """Return the time until the watching thread must check (`look`), s.
+        """Return the time until the watching thread must call `look`.
 
-        None: no limit.
+        Returns
+        -------
+        float or None
+            Time, s; None: no limit.
         """
         if self.is_final:
             at = None if self.is_heard else self._look_at
@@ -183,16 +184,17 @@ class _Interrupts:
         return None if at is None else max(0.0, at - time.monotonic())
 
     def look(self) -> None:
-        """Handle an expired deadline (watching thread).
+        """React to a deadline that has passed (in the watching thread).
 
-        The process should have ended by now, or its event loop should have received the
-        request.
+        Before the deadline, the process should have ended, or its event loop should have received
+        the request.
         """
         if not self.is_final:
             self.end()
         self._look_at = None
         held = self._held()
-        # Another call than before: the loop makes progress, only slowly.
+
+        # The loop has entered another call since: it makes progress, only slowly.
         if held is None or held.frame is not self._frame:
             return
         if self._is_told:
@@ -215,11 +217,11 @@ class _Interrupts:
         )
 
     def _remember(self, held: Held | None) -> None:
-        """Remember the frame of a call, to recognise the same call later."""
+        """Store the frame of a call, to recognise the same call later."""
         self._frame = None if held is None else held.frame
 
     def _insist(self, on: str) -> None:
-        """Make the main thread end the call that blocks it."""
+        """Request that the main thread ends the call that blocks it, and wake it with a signal."""
         self._insists, self._is_told = on, True
         self._remember(self._held())
         if self.is_watched:
@@ -232,10 +234,11 @@ class _Interrupts:
             )
 
     def _end_what_holds(self, frame: FrameType | None) -> None:
-        """Raise an exception in the blocking call, if the watching thread has asked for
-        it.
+        """Raise the requested exception in the call that blocks the main thread.
 
-        Runs in the main thread, between two bytecode instructions.
+        The watching thread has requested it (`_insist`).
+
+        This method runs in the main thread, between two bytecode instructions.
         """
         on, self._insists = self._insists, ""
         if not on or self.is_heard:
@@ -250,12 +253,12 @@ class _Interrupts:
             raise Interrupted
 
     def end(self) -> None:
-        """End the process now."""
+        """Print the message, and end the process immediately."""
         self.say()
         os._exit(self.status)
 
     def say(self) -> None:
-        """Write the message, once."""
+        """Print the message after an interruption; later calls print nothing."""
         # The lock makes a thread that ends the process wait until another one has
         # finished writing the message.
         with self._printing, contextlib.suppress(OSError, ValueError, AttributeError):
@@ -273,7 +276,7 @@ _state: Final = _Interrupts()
 
 
 def begin() -> None:
-    """Take over Ctrl-C, before anything else runs.
+    """Install the handling of Ctrl-C; the program calls this first.
 
     A signal that the parent process had blocked is delivered now.
     """
@@ -289,8 +292,8 @@ def begin() -> None:
         _state.is_watched = True
 
     signal.signal(signal.SIGINT, _state.on_signal)
-    # A parent may have started us with these signals blocked, for example nohup or a
-    # daemon.
+    # A parent may have started this process with these signals blocked, for example
+    # nohup or a daemon.
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(
             signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -298,7 +301,7 @@ def begin() -> None:
 
 
 def _watch(read: int) -> None:
-    """Handle signals while the main thread cannot, and check deadlines (thread)."""
+    """Handle signals while the main thread cannot, and check deadlines (function of a thread)."""
     import select
 
     if hasattr(
@@ -322,7 +325,7 @@ def _watch(read: int) -> None:
 
 
 def command() -> None:
-    """Mark the start of a command: from now on, it is interrupted by an exception."""
+    """Mark the start of a command: from now on, a signal raises `Interrupted`."""
     if not _state.has_begun:
         return
     before = sys.unraisablehook
@@ -332,8 +335,7 @@ def command() -> None:
             found.exc_value,
             Interrupted,
             # An `Interrupted` raised in a destructor is lost; the deadline still ends
-            # the
-            # process.
+            # the process.
         ):
             before(found)
 
@@ -342,7 +344,7 @@ def command() -> None:
 
 
 def _no_action() -> None:
-    """Do nothing; the exception in the main thread is enough."""
+    """Do nothing: the exception in the main thread is enough to end the program."""
 
 
 def terminate_too() -> None:
@@ -352,13 +354,14 @@ def terminate_too() -> None:
 
 
 def hand_over() -> None:
-    """Leave signals to another part of the program, which has its own handlers."""
+    """Stop handling signals, because another part of the program installs its own handlers."""
     _state.action, _state.is_final = _no_action, True
 
 
 def is_own_program() -> bool:
-    """Return whether this process is the command line, not a program that calls its
-    `main`.
+    """Return whether this process is the command line ``botyard`` itself.
+
+    The result is False if another program calls `main`.
     """
     return _state.has_begun
 
@@ -370,11 +373,10 @@ def was_interrupted() -> bool:
 
 @contextlib.contextmanager
 def during(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` at the first signal instead, until the block ends or `ready` takes
-    over.
+    """Call `action` at the first signal, until the block ends or `ready` takes over.
 
     `action` may run in any thread and must not raise. Without an earlier `begin`,
-    Ctrl-C is taken over for the duration of the block.
+    Ctrl-C is handled for the duration of the block.
     """
     before, raises = _state.action, _state.raises
     old: Any = None
@@ -392,6 +394,11 @@ def during(action: Callable[[], None]) -> Iterator[None]:
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in an event loop, like ``asyncio.run``; Ctrl-C cancels it.
+
+    Parameters
+    ----------
+    work : coroutine
+        Coroutine to run; after Ctrl-C it is cancelled and may still clean up.
 
     Raises
     ------
@@ -426,14 +433,14 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _soon(loop: Any, action: Callable[[], object]) -> None:
-    """Schedule a function in an event loop from any thread."""
-    # The loop is already closed.
+    """Call a function in an event loop, from any thread."""
+    # A closed loop raises RuntimeError.
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(action)
 
 
 def check() -> None:
-    """Stop an interrupted program, even if its code has swallowed the exception.
+    """Raise `Interrupted` if a signal arrived, even if other code has swallowed the exception.
 
     Raises
     ------
@@ -448,8 +455,9 @@ def ready(
     stop: Callable[[], object],
     held: Callable[[FrameType | None], Held | None] = lambda _frame: None,
 ) -> None:
-    """Mark the simulator as ready: SIGINT and SIGTERM now call `stop` in its event
-    loop.
+    """Mark the simulator as ready.
+
+    From now on, SIGINT and SIGTERM call `stop` in its event loop.
 
     Parameters
     ----------
@@ -493,7 +501,7 @@ def exit_program(status: int) -> NoReturn:
 
 
 def exit_interrupted() -> NoReturn:
-    """End the program because of Ctrl-C."""
+    """End the program with the exit status and message of Ctrl-C."""
     _state.is_heard = True
     if _state.has_begun:
         _ignore()

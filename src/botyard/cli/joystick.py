@@ -10,19 +10,19 @@ from collections.abc import Callable
 from botyard.sim.simulation import Robot
 
 STEP = 0.1
-"""Change of the stick's position per press of an arrow key; full deflection is 1."""
+"""Change of the joystick's deflection per press of an arrow key; full deflection is 1."""
 HELP = "joystick: arrows move the stick and hold button 1, space releases it, j toggles button 2"
 
 
 class KeyJoystick:
-    """Translation of keys into a joystick; call `act` before every step.
+    """Translator of pressed keys into positions of a joystick.
 
     Parameters
     ----------
     robot : Robot
         Robot that the joystick is plugged into.
     read : callable
-        Return the keys pressed since the last call, as
+        Function that returns the keys pressed since the last call, such as
         `botyard.cli.keyboard.Keyboard.read`.
     """
 
@@ -31,7 +31,7 @@ class KeyJoystick:
         self._read = read
 
     def act(self) -> None:
-        """Move the stick according to the keys."""
+        """Move the joystick according to the pressed keys; call this before each step."""
         stick = self._stick
         for key in self._read():
             dx = {"left": -STEP, "right": STEP}.get(key, 0.0)

@@ -13,7 +13,7 @@ if sys.platform == "win32":  # pragma: no cover - not run on the development mac
     import msvcrt
 
     class Keyboard:
-        """Keys from the console."""
+        """Keys pressed in the console (Windows)."""
 
         def __enter__(self) -> Self:
             return self
@@ -66,7 +66,8 @@ else:
             while select.select([self._fd], [], [], 0)[0]:
                 chunk = os.read(self._fd, 256)
                 if not chunk:
-                    # End of file: the terminal is gone, so end as if the user had quit.
+                    # At the end of file, the terminal is closed: end as if the user had
+                    # quit.
                     return ["q"]
                 data += chunk.decode("latin-1")
 
@@ -77,6 +78,17 @@ def split_keys(data: str) -> list[str]:
     """Split terminal input into keys; escape sequences of arrow keys become words.
 
     Terminals send arrow keys as CSI or SS3 sequences, depending on their mode.
+
+    Parameters
+    ----------
+    data : str
+        Characters of one read. A sequence that the read has cut is split into its
+        characters.
+
+    Returns
+    -------
+    list of str
+        Characters, and ``up``, ``down``, ``left`` or ``right``.
     """
     keys, i = [], 0
     while i < len(data):

@@ -26,8 +26,15 @@ FORCE = click.option(
 def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table with a bold first column.
 
-    It is as wide as the terminal, or 160 columns when written to a file. Cells are
-    plain text: markup in them is not interpreted.
+    The table is as wide as the terminal, or 160 columns when written to a file. Cells
+    are plain text: markup in them is not interpreted.
+
+    Parameters
+    ----------
+    titles : iterable of str
+        Head of each column.
+    rows : iterable of iterable of str
+        Cells of each row; long ones are folded.
     """
     table = Table(box=None, pad_edge=False)
     for n, title in enumerate(titles):
@@ -45,6 +52,17 @@ def file_stem(name: str) -> str:
     """Return a file name, without suffix, for a name that comes from a file.
 
     The result never leaves the folder and never names a hidden file.
+
+    Parameters
+    ----------
+    name : str
+        Name from a file, with any characters.
+
+    Returns
+    -------
+    str
+        Letters, digits and `` -_.+()`` of the name, with ``_`` for other characters; at
+        least ``_``.
     """
     stem = "".join(
         c if c.isalnum() or c in " -_.+()" else "_" for c in shown(name)

@@ -47,8 +47,9 @@ INDENT: Final = "    "
 
 
 class _Plain(logging.Formatter):
-    """Formatter of plain text: ``time LEVEL message`` on one line, then the indented
-    trace.
+    """Formatter of plain text.
+
+    It writes ``time LEVEL message`` on one line, then the indented trace.
     """
 
     def __init__(self, stamp: str) -> None:
@@ -66,16 +67,16 @@ class _Plain(logging.Formatter):
         )
 
     def _trace(self, record: logging.LogRecord) -> list[str]:
-        """Return the lines of a record's traceback."""
+        """Return the indented lines of a log record's traceback."""
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         return (record.exc_text or "").splitlines()
 
 
 class _Html(_Plain):
-    """Formatter of HTML lines, with the original's class names (LOG-003, formats §7).
+    """Formatter of HTML lines, with AMRISim's class names (LOG-003, formats §7).
 
-    Style sheets for AMRISim's logs therefore still fit.
+    Style sheets for AMRISim's logs therefore still apply.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -101,7 +102,7 @@ class _Html(_Plain):
 
 
 def _blanks(text: str) -> str:
-    """Return a line of HTML that shows its leading spaces."""
+    """Return a line with non-breaking leading spaces, which HTML shows."""
     rest = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(rest)) + rest
 
@@ -127,7 +128,8 @@ class _Json(logging.Formatter):
         line = json.dumps(row, ensure_ascii=False)
         if line.isprintable():
             return line
-        # JSON leaves some control characters as they are, for example C1 codes that
+
+        # JSON does not escape some control characters, for example C1 codes that
         # terminals interpret.
         return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
@@ -135,8 +137,8 @@ class _Json(logging.Formatter):
 class _File(logging.handlers.RotatingFileHandler):
     """Log file with rotation, safe in folders that other users can write to.
 
-    It never follows links, and renames and replaces regular files only. No other
-    simulator writes the file meanwhile: two would rename each other's old files.
+    The handler never follows links, and renames and replaces regular files only. No
+    other simulator writes the file meanwhile: two would rename each other's old files.
 
     Raises
     ------
@@ -170,12 +172,12 @@ class _File(logging.handlers.RotatingFileHandler):
             errors=self.errors,
         )
 
-    # The name comes from `logging.handlers`.
+    # `logging.handlers` prescribes this name.
     def doRollover(self) -> None:
-        """Start a new file: rename ``FILE`` to ``FILE-1``, ``FILE-1`` to ``FILE-2`` and
-        so on.
+        """Start a new file.
 
-        If one of the names is not a regular file, logging continues in the same file.
+        ``FILE`` is renamed to ``FILE-1``, ``FILE-1`` to ``FILE-2`` and so on. If one of
+        the names is not a regular file, logging continues in the same file.
         """
         names = [
             self.baseFilename,
@@ -185,6 +187,7 @@ class _File(logging.handlers.RotatingFileHandler):
             return
         if self.stream:
             self.stream.close()
+
         try:
             for new, old in itertools.pairwise(reversed(names)):
                 with contextlib.suppress(FileNotFoundError):
@@ -218,7 +221,13 @@ class Logs(logging.Handler):
         atexit.register(self.close)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Put a line into the queue; never block."""
+        """Put a log record into the queue, without waiting.
+
+        Parameters
+        ----------
+        record : logging.LogRecord
+            Line. If the queue is full, it is dropped and counted in `lost`.
+        """
         try:
             self._queue.put_nowait(record)
         except queue.Full:
@@ -268,7 +277,7 @@ class Logs(logging.Handler):
         super().close()
 
     def _write(self) -> None:
-        """Write lines from the queue (thread)."""
+        """Write lines from the queue to the target (function of the writer thread)."""
         while (item := self._queue.get()) is not None:
             try:
                 if isinstance(item, logging.LogRecord):
@@ -294,13 +303,12 @@ class Logs(logging.Handler):
             self._reported = before
 
     def _failed(self, record: logging.LogRecord) -> None:
-        """Count a line that the target could not write."""
+        """Count a line as lost, because the target could not write it."""
         self.lost += 1
 
 
 class Libraries(logging.Handler):
-    """Handler that forwards warnings of libraries and uncaught exceptions, rate
-    limited.
+    """Rate-limited handler that forwards warnings of libraries and uncaught exceptions.
 
     Remote peers can make some libraries log at any rate. Each logger may write about
     one line per second; the next line reports the number of dropped lines.
@@ -320,7 +328,7 @@ class Libraries(logging.Handler):
         self._left_out: dict[str, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Forward or drop a line; the caller (`handle`) holds the lock."""
+        """Forward a log record, or drop it; the caller (`handle`) holds the lock."""
         now, name = self._clock(), record.name
         if not self._room.setdefault(
             name, TokenBucket(LIBRARY_RATE, LIBRARY_BURST, now)
@@ -329,7 +337,7 @@ class Libraries(logging.Handler):
             return
 
         others = self._left_out.pop(name, 0)
-        more = f" (and {others} more like this)" if others else ""
+        more = f" (and {others} more messages of this kind)" if others else ""
         text = f"{name}: {record.getMessage()}{more}"
         self._logs.handle(
             logging.LogRecord(
@@ -344,8 +352,9 @@ class Libraries(logging.Handler):
         )
 
     def install(self) -> None:
-        """Replace an earlier handler, and log uncaught exceptions instead of printing
-        them.
+        """Install this handler in place of an earlier one, and log uncaught exceptions.
+
+        They are logged instead of printed.
         """
         root = logging.getLogger()
         for old in [h for h in root.handlers if isinstance(h, Libraries)]:
@@ -416,7 +425,8 @@ def set_up_logging(
     handler: logging.Handler
     stamp = "%H:%M:%S"
     root = logging.getLogger("botyard")
-    # Closed first: the new handler may write the same file.
+
+    # Close the old handler first: the new one may write the same file.
     for old in root.handlers:
         old.close()
     if file is None:
@@ -442,6 +452,7 @@ def set_up_logging(
     root.setLevel(
         logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     )
+
     # The root logger's handler, `Libraries`, would write each line a second time.
     root.propagate = False
     logs.libraries.install()

@@ -10,11 +10,14 @@ import io
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from botyard.cli import interrupts
+from botyard.cli.options import MapParam
+from botyard.cli.overview import write_overview
 from botyard.errors import BotyardError, ExitCode, MapError
 from botyard.names import escaped, shown
 from botyard.version import __version__
@@ -68,7 +71,41 @@ class _Commands(click.Group):
         found: click.Command = getattr(import_module(f"botyard.cli.{module}"), name)
         return found
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Return the context of a command line, completed by the default command."""
+        # Without a word, the shell completes a command or a map: see `shell_complete`.
+        if args or not extra.get("resilient_parsing"):
+            args = _with_subcommand(args)
+        return super().make_context(info_name, args, parent, **extra)
 
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the short help of ``botyard --help``."""
+        run = self.get_command(ctx, "run")
+        assert run is not None
+        write_overview(formatter, run, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete a command, or a map or an option of ``run``, the default command."""
+        found = super().shell_complete(ctx, incomplete)
+        run = self.get_command(ctx, "run")
+        assert run is not None
+        if incomplete.startswith("-"):
+            return found + run.shell_complete(click.Context(run), incomplete)
+        return found + MapParam().shell_complete(ctx, run.params[0], incomplete)
+
+
+HELPS: Final = frozenset({"-h", "--help", "-help"})
+"""Options that print the short help, if no command is named."""
+HELP_ALL: Final = "--help-all"
+"""Option that prints all options of the default command."""
 VERSIONS: Final = frozenset({"--version", "-version", "-v"})
 """Options that print the version, regardless of the rest of the command line."""
 OTHER_WORDS: Final[Mapping[str, str]] = {
@@ -111,29 +148,35 @@ def _with_subcommand(args: Sequence[str]) -> list[str]:
         return ["--version"]
     if args and args[0] in COMMANDS:
         return list(args)
+    if HELP_ALL in args:
+        return ["run", "--help"]
+    if HELPS & set(args):
+        return ["--help"]
     return ["run", *args]
 
 
-@click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help", "-help"]}
-)
+@click.group(cls=_Commands, context_settings={"help_option_names": sorted(HELPS)})
 @click.version_option(__version__, prog_name="botyard")
 def program() -> None:
     """Simulate mobile robots that real robot software can connect to."""
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with the status of its result.
+    """Run the command line, and exit with the status that corresponds to its result.
 
     The exit statuses are in the feature table, area EXIT.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        Arguments without the program's name; by default the process's own.
     """
     typed = sys.argv[1:] if args is None else args
     interrupts.command()
     show_all_characters()
+
     try:
-        status = program.main(
-            _with_subcommand(typed), prog_name="botyard", standalone_mode=False
-        )
+        status = program.main(list(typed), prog_name="botyard", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:  # its message is the help
         click.echo(error.format_message(), err=True)
         interrupts.exit_program(int(ExitCode.COMMAND_LINE))
@@ -190,7 +233,7 @@ def _no_command(typed: Sequence[str]) -> str:
 
 
 def _near_command(word: str) -> str:
-    """Return the command that a word probably means; empty: none is similar."""
+    """Return the command that a mistyped word probably means; empty: no command is similar."""
     if not word.isalpha():
         return ""
     near = difflib.get_close_matches(
@@ -212,8 +255,9 @@ def _of_usage(error: click.UsageError, typed: Sequence[str]) -> str:
 
 
 def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
-    """Return the error message for an unknown option: the typed word and the closest
-    option.
+    """Return the error message for an unknown option.
+
+    The message has the typed word and the closest option.
     """
     known: list[str] = []
     where = "botyard"
@@ -247,10 +291,10 @@ def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
 
 
 def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
-    """Return a hint at the command that a bare word probably means, if it is not a map."""
+    """Return a hint for a first word that is neither a map nor a command."""
     if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
         return ""
-    # This command takes file names as well as subcommands.
+    # This command accepts file names as well as subcommands.
     if typed[0] in COMMANDS:
         group = program.get_command(click.Context(program), typed[0])
         word = next((w for w in typed[1:] if not w.startswith("-")), "").lower()
@@ -271,7 +315,7 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:
-    """Print an error and exit; after Ctrl-C, report the interruption instead."""
+    """Print an error message, and exit; after Ctrl-C, report the interruption instead."""
     if interrupts.was_interrupted():
         interrupts.exit_interrupted()
     click.echo(f"botyard: error: {escaped(message)}", err=True)

@@ -25,10 +25,10 @@ from botyard.processes.slow_notice import telling
 
 
 class _Maps(click.Group):
-    """Group for which ``botyard maps lab.map`` means ``botyard maps list lab.map``."""
+    """Group of map commands, whose default command is ``list``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert "list" if the first word is not a subcommand."""
+        """Insert ``list`` if the first word is not a subcommand."""
         # Files need no subcommand, because a file name is what users try first.
         if not args or (
             args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")
@@ -92,7 +92,7 @@ def list_maps(
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
-    """Return the row of a map in the list."""
+    """Return the table row that describes a map: its name and contents."""
     b, geo = scene.bounds, scene.georeference
     return (
         shown(scene.name),
@@ -113,7 +113,7 @@ def generate() -> None:
 
 
 def _limits_for(scene: Scene) -> str:
-    """Return the options needed to read a map of this size; empty for usual sizes."""
+    """Return the ``--max-read`` options that a reader of this map needs; empty: none."""
     usual, b = Budget(), scene.bounds or (0.0, 0.0, 0.0, 0.0)
     extent = max(b[2] - b[0], b[3] - b[1], *map(abs, b))
     found = {
@@ -121,7 +121,8 @@ def _limits_for(scene: Scene) -> str:
         "vertices": 2 * len(scene.segments) + len(scene.points),
         "extent": math.ceil(extent),
     }
-    # Twice the size leaves room for edits of the map.
+
+    # A limit of twice the size leaves room for edits of the map.
     return " ".join(
         f"{OPTION} {name}={2 * n}"
         for name, n in found.items()
@@ -130,13 +131,14 @@ def _limits_for(scene: Scene) -> str:
 
 
 def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
-    """Return a command with one option per parameter of a map generator."""
+    """Return the command for a map generator, with one option per parameter."""
     parameters = inspect.signature(make).parameters
 
     def run(target: str, force: bool, **values: Any) -> None:
         path = Path(target)
         kind_of(path)
-        # Checked before the map is generated, which can take minutes for large sizes.
+        # Check the file before the map is generated, which can take minutes for large
+        # sizes.
         check_can_be_written("OUTPUT", path, force=force)
         with telling(f"generating {path}; a large map takes a while"):
             scene = make(**values)

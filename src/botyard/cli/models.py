@@ -1,16 +1,18 @@
-"""``botyard models``: list the robot models."""
+"""``botyard models``: list the robot models, and import models of ROS."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import click
 
 from botyard.cli.listing import FORCE, file_stem, print_table, write_pictures
 from botyard.cli.options import max_read_option
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, CommandLineError
 from botyard.formats import arparams
 from botyard.formats.budget import Budget
 from botyard.formats.models import (
@@ -22,10 +24,47 @@ from botyard.formats.models import (
 )
 from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
-from botyard.processes.safefile import write_text
+from botyard.processes.safefile import MARK, write_text
+
+XACRO: Final = ".xacro"
+"""Suffix of robot descriptions with macros."""
+DIGITS: Final = 9
+"""Number of significant digits in robot files."""
+TITLES: Final = (
+    "model",
+    "size m",
+    "top speed",
+    "sonar",
+    "lasers",
+    "client sees",
+    "description",
+)
+"""Titles of the table of models."""
 
 
-@click.command("models")
+class _Models(click.Group):
+    """Group of model commands, whose default command is ``list``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert ``list`` if the first word is not a subcommand."""
+        # Models need no subcommand, because a name is what users try first.
+        if not args or (
+            args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")
+        ):
+            args = ["list", *args]
+
+        return super().parse_args(ctx, args)
+
+
+@click.group("models", cls=_Models)
+def command() -> None:
+    """List the robot models or NAMED ones; import a model from a ROS description.
+
+    Without a subcommand, "list" is meant.
+    """
+
+
+@command.command("list")
 @click.option(
     "--png",
     type=click.Path(file_okay=False, path_type=Path),
@@ -49,7 +88,7 @@ from botyard.processes.safefile import write_text
 @max_read_option
 @FORCE
 @click.argument("names", nargs=-1)
-def command(
+def list_models(
     names: tuple[str, ...],
     png: Path | None,
     parameter_files: Path | None,
@@ -60,7 +99,7 @@ def command(
     """List robot models (all, NAMED ones, or models in files) with size, speed and
     sensors.
 
-    Files may be .p, .toml or .inc.
+    Files may be .p, .toml, .urdf or .inc.
     """
     budget = Budget().raised(max_read)
     specs = (
@@ -68,16 +107,7 @@ def command(
         if names
         else _all_models()
     )
-    titles = (
-        "model",
-        "size m",
-        "top speed",
-        "sonar",
-        "lasers",
-        "client sees",
-        "description",
-    )
-    print_table(titles, map(_row, specs))
+    print_table(TITLES, map(_row, specs))
     if png is not None:
         from botyard.pictures.draw import render_robot
 
@@ -90,6 +120,77 @@ def command(
         _write_urdf(urdf, driven, force)
     if parameter_files is not None:
         _write_parameter_files(parameter_files, driven, force)
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="Write the model to this file; without it, to NAME.toml in this folder.",
+)
+@click.option(
+    "--controllers",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.yaml",
+    help="Take drive and speeds from these parameters of ros2_control.",
+)
+@click.option(
+    "--height",
+    type=click.FloatRange(0.0, 1000.0, min_open=True),
+    metavar="M",
+    help="Take shapes up to this height above the floor as the body, m; without it, up "
+    "to the plane of the highest lidar.",
+)
+@click.option(
+    "--argument",
+    "arguments",
+    multiple=True,
+    metavar="NAME:=VALUE",
+    help="Argument of a xacro file; repeatable.",
+)
+@max_read_option
+@FORCE
+def import_model(
+    file: Path,
+    output: Path | None,
+    controllers: Path | None,
+    height: float | None,
+    arguments: tuple[str, ...],
+    max_read: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Import the robot model of a ROS description (URDF or xacro) as a robot file.
+
+    The command lists line by line the parts that a plane cannot hold. A xacro file is a
+    program: import only those that you trust.
+    """
+    from botyard.formats.importers.urdf import read_urdf
+    from botyard.model.robotfile import to_table
+    from botyard.model.robottext import toml_text
+
+    budget = Budget().raised(max_read)
+    data = None
+    if file.suffix.lower() == XACRO:
+        from botyard.cli.xacrofile import expanded
+
+        data = expanded(file, arguments, budget)
+    elif arguments:
+        raise CommandLineError("--argument needs a xacro file")
+    found = read_urdf(file, budget, data=data, controllers=controllers, height=height)
+    for remark in found.remarks:
+        click.echo(f"botyard: warning: {escaped(remark)}", err=True)
+    spec = found.spec
+    path = Path(f"{file_stem(spec.name)}.toml") if output is None else output
+    if path.suffix.lower() != ".toml":
+        raise CommandLineError(f"--output: expected a .toml file, found {path}")
+    # The name of a robot file is the name of its model.
+    table = to_table(replace(spec, name=path.stem))
+    write_text(path, toml_text(table, (MARK,), DIGITS), force=force)
+    print_table(TITLES, [_row(spec)])
+    click.echo(f"written: {path}; simulate it with: botyard -r ./{path}")
 
 
 def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
@@ -114,7 +215,7 @@ def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
 def _write_parameter_files(
     folder: Path, specs: Sequence[RobotSpec], force: bool
 ) -> None:
-    """Write ARIA's parameter files, named by the subclass that clients look up."""
+    """Write ARIA's parameter files; each file has the name that clients look up."""
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
     for spec in specs:
@@ -134,7 +235,7 @@ def _write_parameter_files(
 
 
 def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:
-    """Return the model of a name, or all models of a file."""
+    """Return the robot model with a name, or all models in a file."""
     if not is_model_file(name):
         return (find_robot(name),)
     found = read_models(name, budget)
@@ -144,7 +245,7 @@ def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:
 
 
 def _all_models() -> list[RobotSpec]:
-    """Return all readable models; print warnings about the others."""
+    """Return all robot models that can be read; print a warning for each other one."""
     specs = []
     for problem in user_models().problems:
         click.echo(f"botyard: warning: {escaped(str(problem))}", err=True)
@@ -159,8 +260,9 @@ def _all_models() -> list[RobotSpec]:
 
 
 def _row(s: RobotSpec) -> tuple[str, ...]:
-    """Return the row of a model in the list."""
-    xs, ys = zip(*s.outline, strict=True)
+    """Return the table row that describes a robot model."""
+    corners = [corner for part in (s.outline, *s.parts) for corner in part]
+    xs, ys = zip(*corners, strict=True)
     top = s.limits.max_speed
     return (
         s.name,

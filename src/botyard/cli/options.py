@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.app.declaration import MAX_READ_HELP
@@ -23,7 +24,7 @@ def parse_address(
     Parameters
     ----------
     text : str
-        The address.
+        Address as the user typed it.
     host : str
         Host if the text has none.
     port : int or None
@@ -62,14 +63,14 @@ def parse_address(
 
 
 class HostParam(click.ParamType[str]):
-    """A host name or an address."""
+    """Parameter type of click for a host name or an address."""
 
     name = "ADDRESS"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Check that it can be looked up."""
+        """Check that the host can be looked up."""
         try:
             return Host().read(value)
         except ValueError as error:
@@ -77,7 +78,7 @@ class HostParam(click.ParamType[str]):
 
 
 class LimitParam(click.ParamType[str]):
-    """``NAME=NUMBER``: a limit for reading files."""
+    """Parameter type of click for a limit of reading, ``NAME=NUMBER``."""
 
     name = "NAME=NUMBER"
 
@@ -95,14 +96,14 @@ class LimitParam(click.ParamType[str]):
 
 
 class NamedValueParam(click.ParamType[str]):
-    """``NAME=VALUE``: an option of a controller."""
+    """Parameter type of click for an option of a controller, ``NAME=VALUE``."""
 
     name = "NAME=VALUE"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Check that the text has a name."""
+        """Check that the text has the form ``NAME=VALUE``."""
         try:
             return str(OptionText().read(value))
         except ValueError as error:
@@ -123,14 +124,14 @@ SEED: Final = click.IntRange(MIN_SEED, MAX_SEED)
 
 
 class RobotParam(click.ParamType[RobotChoice]):
-    """``MODEL`` or ``MODEL:NAME``: a robot to add."""
+    """Parameter type of click for a robot to add, ``MODEL`` or ``MODEL:NAME``."""
 
     name = "MODEL[:NAME]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> RobotChoice:
-        """Split the text at its last colon."""
+        """Return the robot of a text, which is split at its last colon."""
         if isinstance(value, RobotChoice):
             return value
         try:
@@ -138,16 +139,46 @@ class RobotParam(click.ParamType[RobotChoice]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the model names that start with the typed text, for the shell."""
+        # Models take long to import, and only this use of the class needs them.
+        from botyard.model.library import robot_names
+
+        return [CompletionItem(n) for n in robot_names() if n.startswith(incomplete)]
+
+
+class MapParam(click.ParamType[str]):
+    """Parameter type of click for a shipped map, a file or a ROS topic."""
+
+    name = "FILE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text; the reader of maps checks it."""
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return matching shipped maps, for the shell, which adds matching files."""
+        from botyard.formats.mapsearch import builtin_maps
+
+        names = [CompletionItem(n) for n in builtin_maps() if n.startswith(incomplete)]
+        return [*names, CompletionItem(incomplete, type="file")]
+
 
 class StartParam(click.ParamType[Pose | str]):
-    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``: a start pose."""
+    """Parameter type of click for a start pose."""
 
     name = "X,Y,TH|outside|random"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Pose | str:
-        """Parse the text."""
+        """Return the start pose of a text."""
         if isinstance(value, Pose):
             return value
         try:

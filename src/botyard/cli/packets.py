@@ -16,9 +16,9 @@ from botyard.errors import CommandLineError
 from botyard.interfaces.pioneer.tracefile import Lost, read_trace
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
+from botyard.protocols.pioneer.handshake import Stage, in_handshake, stage_after
 from botyard.protocols.pioneer.packet import Packet, Parser
 from botyard.protocols.pioneer.reports import Sip
-from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 
 @click.command("packets")
@@ -48,7 +48,8 @@ def command(
     trace = read_trace(
         file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True)
     )
-    # Losses are kept whatever the filter: the reader must know that the list has a gap.
+    # Report losses regardless of the filter: the reader must know that the list has a
+    # gap.
     found = [
         one for one in trace if isinstance(one, Lost) or _is_wanted(one, robot, session)
     ]
@@ -78,28 +79,29 @@ def command(
 
 
 def _is_wanted(one: Passed, robot: str | None, session: int | None) -> bool:
-    """Return whether a packet belongs to the selected robot and session."""
+    """Return whether a packet belongs to the robot and session that the user selected."""
     return (robot is None or one.robot == robot) and (
         session is None or one.session == session
     )
 
 
 def _print(at: float, who: str, from_client: bool, what: str, packet: Packet) -> None:
-    """Print one packet."""
+    """Print one packet: time, session, direction, name and bytes."""
     click.echo(
         f"{at:9.3f} {who} {'→' if from_client else '←'} {what} {packet.data.hex(' ')}".rstrip()
     )
 
 
 def _play(passed: list[Passed], address: str, speed: float) -> None:
-    """Replay the one session that is selected."""
+    """Replay the only session that the user's selection contains."""
     try:
         host, port = parse_address(address, port=None)
     except CommandLineError as error:
         raise CommandLineError(f"--play: {error}") from None
+
     sessions = sorted({one.session for one in passed})
-    # Packets of two clients, mixed on one connection, would be no session that a robot
-    # accepts.
+    # Packets of two clients, mixed on one connection, would not form a session that a
+    # robot accepts.
     if len(sessions) != 1:
         listed = ", ".join(
             f"{n} ({shown(next(p.robot for p in passed if p.session == n))})"
@@ -135,7 +137,7 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
 
 
 def _last_pose(packets: list[Packet]) -> str:
-    """Return the pose in the last SIP, in units of the wire."""
+    """Return the robot's pose in the last SIP (status packet) as text, in the protocol's units."""
     sips = [packet for packet in packets if packet.id in (P.SIP, P.SIP_MOVING)]
     if not sips:
         return "none"
@@ -146,19 +148,19 @@ def _last_pose(packets: list[Packet]) -> str:
 
 
 class _SessionReader:
-    """Decoder of one session.
+    """Decoder of the packets of one session.
 
     The client's packet ids 0, 1 and 2 mean SYNC in the handshake and commands after it.
     """
 
     def __init__(self) -> None:
-        # One parser per direction: bytes of both arrive interleaved, and packets may be
-        # cut anywhere.
+        # Use one parser per direction: bytes of both arrive interleaved, and packets
+        # may be cut anywhere.
         self._parsers = {True: Parser(), False: Parser()}
         self._stage: Stage | None = None
 
     def read(self, passed: Passed) -> Iterator[tuple[Packet, str]]:
-        """Yield the packets that some bytes complete, each with its name."""
+        """Yield each packet that the given bytes complete, with its name."""
         if self._stage is None:
             # A recording may start in the middle of a session, after the handshake.
             self._stage = stage_before(passed)
@@ -166,7 +168,7 @@ class _SessionReader:
             yield packet, self.name(packet, passed.from_client)
 
     def name(self, packet: Packet, from_client: bool) -> str:
-        """Return the name of the next packet."""
+        """Return the name of a packet in the current phase of the session."""
         # Robots and clients use separate number spaces; only the handshake's packets
         # have the same numbers in both.
         kind: type[C] | type[P] = P

@@ -34,7 +34,7 @@ def greet(
     asks: bool,
     ready: Callable[[], str],
 ) -> None:
-    """Open the page for a user at this computer; show the start dialog if requested.
+    """Open the page for a user at this computer, and show the start dialog if requested.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def greet(
             warn_unsupported=o.warn_unsupported_commands,
         )
         desk.starter = _Starter(desk, robot_servers, ready).start
+
         # Simulated time starts with the answer; otherwise the run would depend on how
         # long the user thinks.
         robot_servers.hub.pause()
@@ -69,7 +70,7 @@ def greet(
 
 
 def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:
-    """Open the page in a browser, or in its own window if an option says so."""
+    """Open the page in a browser, or in a window if an option requests it."""
     mode = (
         "fullscreen"
         if o.fullscreen_gui
@@ -115,7 +116,7 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 
 
 class _Starter:
-    """Execution of the start dialog's answer."""
+    """Handler of the start dialog's answer: it starts the chosen world."""
 
     def __init__(
         self, desk: PageRequests, robot_servers: RobotServers, ready: Callable[[], str]

@@ -19,14 +19,14 @@ _SIZE: Final = re.compile(r"(\d+)(?:[x×](\d+))?")
 
 
 class DurationParam(click.ParamType[float]):
-    """A duration: ``5s``, ``250ms``, ``2min``, ``1h``; without a unit in seconds."""
+    """Parameter type of click for a duration, such as ``5s``, ``250ms``, ``2min`` or ``1h``."""
 
     name = "TIME"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the duration in seconds."""
+        """Return the duration of a text in seconds; a number without a unit is in seconds."""
         # click also passes the default through this function.
         if isinstance(value, float):
             return value
@@ -42,14 +42,14 @@ class DurationParam(click.ParamType[float]):
 
 
 class SizeParam(click.ParamType["int | tuple[int, int]"]):
-    """``WIDTH`` or ``WIDTHxHEIGHT``, in pixels."""
+    """Parameter type of click for a picture size in pixels, ``WIDTH`` or ``WIDTHxHEIGHT``."""
 
     name = "WIDTH[xHEIGHT]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | tuple[int, int]:
-        """Return the size in pixels."""
+        """Return the picture size of a text in pixels."""
         # click may pass a value that is already converted.
         if isinstance(value, (int, tuple)):
             return value
@@ -65,14 +65,14 @@ class SizeParam(click.ParamType["int | tuple[int, int]"]):
 
 
 class AreaParam(click.ParamType["tuple[float, ...]"]):
-    """Comma-separated numbers, m."""
+    """Parameter type of click for an area: comma-separated coordinates, m."""
 
     name = "X0,Y0,X1,Y1"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        """Return the numbers."""
+        """Return the coordinates of a text, m."""
         if isinstance(value, tuple):
             return value
         try:
@@ -91,8 +91,8 @@ _OPTIONS: Final = (
         "--area",
         type=AreaParam(),
         metavar="X0,Y0,X1,Y1",
-        help="Section of the world, m; with --follow WIDTH,HEIGHT. [default: "
-        "all; 12 m around the robot]",
+        help="Section of the world to draw, m; with --follow WIDTH,HEIGHT. [default: "
+        "all; with --follow 12 m around the robot]",
     ),
     click.option("--follow", metavar="NAME", help="Keep this robot in the centre."),
     click.option(
@@ -136,7 +136,15 @@ _OPTIONS: Final = (
 def with_picture_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the picture options to a command.
 
-    Its function receives arguments of `chosen_picture`.
+    Parameters
+    ----------
+    function : callable
+        Function of the command; it receives the arguments of `chosen_picture`.
+
+    Returns
+    -------
+    callable
+        The same function, for the decorator of the command.
     """
     for option in reversed(_OPTIONS):
         function = option(function)
@@ -144,7 +152,7 @@ def with_picture_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen_picture(*, scans: tuple[str, ...], **options: Any) -> PictureOptions:
-    """Return the values of the options added by `with_picture_options`.
+    """Return the drawing options that the user chose.
 
     Raises
     ------

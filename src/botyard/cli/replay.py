@@ -50,9 +50,9 @@ SHOWN: Final = tuple(
     for name, one in OPTIONS.items()
     if (one.section in (PAGE, ROS, AMBF) and name not in _NOT_HERE) or name in _MORE
 )
-"""Options of ``botyard run`` that this command also has."""
+"""Options of ``botyard run`` that ``botyard replay`` also has."""
 REST: Final = frozenset({"pioneer", "discovery"})
-"""Interfaces that run serves by default, but replay does not."""
+"""Interfaces that ``run`` serves by default, but ``replay`` does not."""
 
 
 @click.command(
@@ -128,7 +128,7 @@ def command(
 
 
 def _player(file: str, budget: Budget) -> Player:
-    """Read a recording: its states, or its ROS messages if it has no states.
+    """Return a player of a recording: of its states, or otherwise of its ROS messages.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _player(file: str, budget: Budget) -> Player:
 async def _show(
     player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool
 ) -> int:
-    """Serve a recording until the program is asked to end."""
+    """Serve a recording until a signal or the page ends the program."""
     import asyncio
 
     from botyard.app.assembly import assemble, open_interfaces
@@ -225,6 +225,7 @@ def _describe(path: str, budget: Budget) -> int:
 
     with Reader(path, budget) as file:
         counts: dict[str, int] = {}
+        # Times of MCAP are uint64, ns: the first message replaces both.
         times = [2**64, 0]
         for message in file.messages():
             counts[message.channel.topic] = counts.get(message.channel.topic, 0) + 1
@@ -248,7 +249,7 @@ def _describe(path: str, budget: Budget) -> int:
 
 
 def _resimulate(path: str, budget: Budget) -> int:
-    """Simulate a recorded run again and print whether it is equal."""
+    """Simulate a recorded run again, and print whether the result equals the recording."""
     from botyard.recording.verify import resimulate
 
     began = said = time.monotonic()

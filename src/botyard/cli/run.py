@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from botyard.servers.pioneer.robotclient import RobotPortServer
     from botyard.sim.simulation import Simulation
 
-GC_THRESHOLD = 10_000
-"""Number of new objects after which Python looks for garbage."""
 DEFAULT_LOG_SIZE = 5_000_000
 """Size at which an unattended run rotates its log file, bytes (CLI-026)."""
 EPILOG = """\b
@@ -85,34 +83,64 @@ def command(context: click.Context, /, **options: Any) -> int:
 
 
 def run(o: RunOptions, context: click.Context) -> int:
-    """Set up the world, serve it, and return the exit status."""
+    """Set up the world, serve it, and return the exit status.
+
+    With ``--daemonize``, or under a supervisor, another process simulates.
+
+    Parameters
+    ----------
+    o : RunOptions
+        Options of the command line, before the world's own.
+    context : click.Context
+        Context that knows which options were given.
+
+    Returns
+    -------
+    int
+        Exit status (feature table, area EXIT).
+
+    Raises
+    ------
+    CommandLineError
+        Options contradict each other, or an extra or a file is missing.
+    BotyardError
+        The world cannot be read, or a port is taken.
+    """
     o = _with_interfaces(o)
     if o.daemonize:
         from botyard.cli.daemon import daemonize
 
-        # Before anything else: the child process repeats the whole command line.
+        # Start the background process before any other work, because it repeats the
+        # whole command line.
         return daemonize(context.meta[ARGUMENTS], o.log_file)
 
+    state_file: Callable[[], Path] | None = None
     if _is_supervised(o):
         from botyard.servers.jobs.supervise import become_supervisor, supervise
 
-        here = Path.cwd()
+        here = _working_folder()
         if o.cwd is not None:
             _change_folder(o.cwd)
-        is_replaced = interrupts.is_own_program() and os.name == "posix"
-        if (
-            not is_replaced
-            # Otherwise, signals end this process until the supervisor takes them over.
-        ):
+        started = context.meta[ARGUMENTS], o.log_file, o.state_file, here
+        # Windows cannot replace the program of a process.
+        if not interrupts.is_own_program() or os.name != "posix":
+            # Stop handling signals here: a signal would otherwise end this process
+            # before the supervisor installs its own handlers.
             interrupts.hand_over()
+            return supervise(*started)
 
-        look_after = become_supervisor if is_replaced else supervise
-        return look_after(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
+        supervisor = os.getpid()
+        state_file = become_supervisor(*started)
+        # This is a fork, which has no thread that watches for signals.
+        interrupts.begin()
+        o = replace(o, cwd=None, supervisor=supervisor)
 
     interrupts.terminate_too()
     _raise_file_limit()
     if o.cwd is not None:
         _change_folder(o.cwd)
+    # Fail early: interfaces search this folder for files.
+    _working_folder()
     remarks: list[str] = []
     if not o.print_config:
         check_options(o)
@@ -129,6 +157,8 @@ def run(o: RunOptions, context: click.Context) -> int:
     # The world file has set options, so check the combination again.
     if o is not typed:
         check_options(o)
+    if state_file is not None:
+        o = replace(o, state_file=str(state_file()))
     world = replace(world, options={**world.options, **world_options(context)})
     saved = _state_before(o, remarks.append)
     if saved is not None:
@@ -165,9 +195,7 @@ def run(o: RunOptions, context: click.Context) -> int:
 
 
 def _with_interfaces(o: RunOptions) -> RunOptions:
-    """Return the options, extended by ``--interface`` values that enable built-in
-    interfaces.
-    """
+    """Return the options with the values that ``--interface`` gives for built-in interfaces."""
     if not o.interface:
         return o
     from botyard.app.builtin import with_interfaces
@@ -176,9 +204,9 @@ def _with_interfaces(o: RunOptions) -> RunOptions:
 
 
 def _is_supervised(o: RunOptions) -> bool:
-    """Return whether this process supervises another one that simulates.
+    """Return whether this process supervises another process that simulates.
 
-    True for an unattended run without another supervisor and without a fixed end.
+    The result is True for an unattended run without another supervisor and without a fixed end.
     """
     return o.unattended and not (
         o.no_crash_restart
@@ -191,7 +219,7 @@ def _is_supervised(o: RunOptions) -> bool:
 
 
 def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | None:
-    """Read the state of the simulator that has crashed; None: no restart."""
+    """Return the state that a crashed simulator saved; None: this is not a restart."""
     if o.state_file is None or not o.restarting_after_crash:
         return None
     from botyard.servers.jobs.statefile import read_state
@@ -206,7 +234,7 @@ def _simulate(
     rotate_logs: Callable[[], None] | None,
     saved: SavedState | None,
 ) -> int:
-    """Create the simulation and serve it."""
+    """Create the simulation, serve it, and return the exit status."""
     for text in remarks:
         logging.getLogger("botyard").warning("%s", text)
     from botyard.app.firstworld import make_simulation
@@ -217,12 +245,13 @@ def _simulate(
 
 
 def _raise_file_limit() -> None:
-    """Raise the limit of open files to its maximum: each client and each port needs
-    one.
+    """Raise the limit of open files to its maximum.
+
+    Each client and each port needs one.
     """
     try:
         import resource
-    # Windows has no such limit.
+    # Windows does not limit the number of open files.
     except ImportError:
         return
 
@@ -241,15 +270,39 @@ def _change_folder(folder: str) -> None:
         ) from None
 
 
+def _working_folder() -> Path:
+    """Return the working folder; raise FolderError if it was removed."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise FolderError(
+            f"the working folder cannot be used: {error.strerror}; start in a folder that exists"
+        ) from None
+
+
 def caller_of(context: click.Context, remark: Callable[[str], None]) -> Caller:
-    """Return the services of the command line for the first world."""
+    """Return the services of the command line that the creation of the first world needs.
+
+    Parameters
+    ----------
+    context : click.Context
+        Context that knows which options were given.
+    remark : callable
+        Receives each warning about files.
+    """
     from botyard.app.firstworld import Caller
 
     return Caller(remark, partial(is_given, context), interrupts.run_loop)
 
 
 def warm_up(masses: bool) -> None:
-    """Load or compile the kernels with a progress line."""
+    """Load or compile the kernels, and show a progress line.
+
+    Parameters
+    ----------
+    masses : bool
+        Whether any body has mass; its kernels take longer.
+    """
     from botyard.cli.warmup import warm_up_with_progress
 
     warm_up_with_progress(masses=masses)
@@ -323,9 +376,6 @@ async def _serve(
             # Modules, kernels and the world live as long as the run. Without freezing
             # them, each full garbage collection delays a step by 60 to 100 ms.
             gc.freeze()
-            # Commands of thousands of clients live until the next step. With Python's
-            # threshold of 700 the collector looks at each of them several times.
-            gc.set_threshold(GC_THRESHOLD)
             status = await hub.run()
             if hub.is_crash and not o.no_crash_handler:
                 from botyard.servers.jobs.supervise import keep_log
@@ -339,14 +389,14 @@ async def _serve(
             return status
         finally:
             parts.close()
-            await asyncio.sleep(0)  # let the last bytes go
+            await asyncio.sleep(0)  # one turn of the event loop sends the last bytes
 
-    # the stack swallows no exception
+    # Never reached: the stack suppresses no exception.
     raise AssertionError
 
 
 def _say_ready(line: str, *, again: bool) -> None:
-    """Print the ready line.
+    """Print the line that announces that the simulator is ready.
 
     After a restart, an error is only logged: the program that read the first ready line
     may have closed the pipe.
@@ -370,13 +420,13 @@ def _keep_state(
     o: RunOptions,
     page: Sequence[Any],
 ) -> StateKeeper | None:
-    """Start to keep the state for a restart (``--state-file``)."""
+    """Save the state regularly, for a restart after a crash (``--state-file``)."""
     if o.state_file is None:
         return None
     from botyard.processes.safefile import Hold
     from botyard.servers.jobs.statefile import StateKeeper
 
-    # A supervisor, if any, holds the file from one start to the next.
+    # A supervisor, if any, locks the file from one start to the next.
     if o.supervisor is None:
         # Two simulators with one state file would overwrite each other's state.
         stack.enter_context(Hold(o.state_file))
@@ -388,7 +438,7 @@ def _keep_state(
 def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
     """Write the files requested for the end of the run.
 
-    One failure does not stop the others.
+    A file that cannot be written does not prevent the writing of the others.
 
     Raises
     ------
@@ -413,7 +463,7 @@ def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
 
 
 def _write_snapshot(sim: Simulation, name: str, *, force: bool) -> None:
-    """Write the picture of ``--snapshot``."""
+    """Write the picture that ``--snapshot`` requests."""
     try:
         sim.render(name, overwrite=force)
     except (
@@ -427,10 +477,10 @@ def _write_snapshot(sim: Simulation, name: str, *, force: bool) -> None:
 
 
 def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> None:
-    """Write the scenario of ``--save-scenario``.
+    """Write the scenario file that ``--save-scenario`` requests.
 
-    `place` is the original world. Its speed, duration, pause and options go into the
-    new scenario.
+    `place` is the world that the run started with. Its speed, duration, pause and options go into
+    the new scenario.
     """
     from botyard.formats import saving
     from botyard.sim.worldfiles import world_of
@@ -463,7 +513,7 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
     from botyard.cli.joystick import HELP, KeyJoystick
     from botyard.cli.keyboard import Keyboard
 
-    # Robots may come from the start dialog, after the options were checked.
+    # The start dialog may add robots after the options were checked.
     if name not in hub.sim.robots:
         raise CommandLineError(
             f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}'

@@ -29,6 +29,7 @@ from botyard.app.options import OPTIONS, SECTIONS, RunOptions
 from botyard.cli.options import (
     HostParam,
     LimitParam,
+    MapParam,
     NamedValueParam,
     RobotParam,
     StartParam,
@@ -39,18 +40,15 @@ from botyard.units import deg, mm
 
 
 class RunOption(click.Option):
-    """An option of a run.
+    """Parameter of click for an option of a run.
 
     Parameters
     ----------
     world : bool
         Whether a world file may set the option (`botyard.formats.worldoptions`). True
-        for
-        options that describe the world or its pace. Never true for an option that names
-        a
-        file, address, port or token, that opens or closes something, or that concerns
-        the
-        log or the page.
+        for options that describe the world or its pace. Never true for an option that
+        names a file, address, port or token, that opens or closes something, or that
+        concerns the log or the page.
     """
 
     def __init__(self, *args: Any, world: bool, **more: Any) -> None:
@@ -80,6 +78,15 @@ def take_config(
 ) -> str | None:
     """Use the values of a configuration file as defaults (``--config``).
 
+    Parameters
+    ----------
+    context : click.Context
+        Context of the command, whose defaults are set.
+    parameter : click.Parameter
+        The option itself; not used.
+    path : str or None
+        Configuration file; None without the option.
+
     Raises
     ------
     CommandLineError
@@ -88,7 +95,7 @@ def take_config(
     if path is not None:
         from botyard.app.config import read_config
 
-        # As defaults, not as values: the command line takes precedence, and click knows
+        # Set defaults, not values: the command line takes precedence, and click knows
         # the origin of each value.
         context.default_map = {**(context.default_map or {}), **read_config(path)}
 
@@ -96,16 +103,29 @@ def take_config(
 
 
 def parameter(option: Option) -> Callable[[Any], Any]:
-    """Return the click parameter for an option."""
+    """Return the click parameter for an option.
+
+    Parameters
+    ----------
+    option : Option
+        Declaration; without flags it is the argument of the command.
+
+    Returns
+    -------
+    callable
+        Decorator of the function of a command.
+    """
     if not option.flags:
-        return click.argument(option.name, required=False, metavar=option.metavar)
+        return click.argument(
+            option.name, required=False, metavar=option.metavar, type=MapParam()
+        )
     more: dict[str, Any] = {"help": option.help or None, "hidden": option.hidden}
     kind = option.kind
     if isinstance(kind, Flag):
         more["is_flag"] = True
     else:
         more |= {
-            "type": _type(kind),
+            "type": MapParam() if option.name == "map" else _type(kind),
             "multiple": option.many,
             "metavar": option.metavar,
         }
@@ -124,8 +144,9 @@ def parameter(option: Option) -> Callable[[Any], Any]:
 
 
 def _type(kind: Kind) -> click.ParamType[Any]:
-    """Return click's type for a kind of value, which parses it and describes it in the
-    help.
+    """Return the click type that parses values of a kind.
+
+    The type also describes the value in the help text.
     """
     if isinstance(kind, Whole):
         return (
@@ -162,7 +183,7 @@ PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
             cls=RunOption,
             world=False,
             is_flag=True,
-            # Old start scripts contain them; new users should not learn them.
+            # Old start scripts contain these options; new users should not learn them.
             hidden=True,
             expose_value=False,
             callback=_without_effect,
@@ -228,7 +249,7 @@ class RunCommand(click.Command):
                 formatter.write_text(", ".join(names))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and reject misspelt options."""
+        """Parse the arguments of the command line, and reject misspelt options."""
         ctx.meta[ARGUMENTS] = list(args)
         known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
         if _is_compatible(args):
@@ -251,7 +272,7 @@ class RunCommand(click.Command):
 
 
 def _spelled_out(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
-    """Return the arguments with the long spelling of one-letter options.
+    """Return the arguments with each one-letter option replaced by its long spelling.
 
     click looks for similar long options at each short one, which takes more time than
     adding a robot.
@@ -268,6 +289,7 @@ def _spelled_out(args: Sequence[str], params: Sequence[click.Parameter]) -> list
             # Without its value, the error names the option as it was given.
             if len(text) == 2 and at + width <= len(args):
                 text = next((o for o in option.opts if o.startswith("--")), text)
+
         spelled += [text, *args[at + 1 : at + width]]
         at += width
 
@@ -275,7 +297,7 @@ def _spelled_out(args: Sequence[str], params: Sequence[click.Parameter]) -> list
 
 
 def _is_misspelt(text: str, known: set[str]) -> bool:
-    """Return whether an argument resembles a single-dash option of several letters."""
+    """Return whether an argument looks like a misspelt option with a single dash."""
     if (
         not text.startswith("-")
         or text.startswith("--")
@@ -293,7 +315,7 @@ def _is_misspelt(text: str, known: set[str]) -> bool:
 
 
 def _may_be_option(text: str, known: set[str]) -> bool:
-    """Return whether an argument is not an option, or a known one.
+    """Return whether an argument may be valid: not an option, or a known option.
 
     For example, ``-p9000`` is option ``-p`` with a value, and ``-5`` is a number.
     """
@@ -318,10 +340,24 @@ def _is_compatible(args: Sequence[str]) -> bool:
 def config_text(
     o: RunOptions, context: click.Context, world: Mapping[str, Any], source: str
 ) -> str:
-    """Return all effective options as a configuration file, each with the origin of its
-    value.
+    """Return all effective options as a configuration file, for ``--print-config``.
 
-    Used by ``--print-config``.
+    Parameters
+    ----------
+    o : RunOptions
+        Effective options.
+    context : click.Context
+        Context that knows the origin of each option.
+    world : mapping of str to object
+        Options that the world file sets, by long name.
+    source : str
+        Name of the world file.
+
+    Returns
+    -------
+    str
+        YAML text in the units of the command line. A comment names the origin of each
+        value; options without a value are comments.
     """
     import yaml
 
@@ -333,6 +369,7 @@ def config_text(
         ParameterSource.ENVIRONMENT: "environment",
     }
     lines = []
+
     for name, option in OPTIONS.items():
         if name in NOT_IN_FILES or option.hidden or not option.flags:
             continue
@@ -342,7 +379,9 @@ def config_text(
         )
         if origin == "default" and long in world:
             origin = shown(source, 500)
-        # Commented out, because YAML's null is not a valid value of these options.
+
+        # The option is commented out, because YAML's null is not a valid value of these
+        # options.
         if value is None:
             lines.append(f"# {long}:  # {origin}")
             continue
@@ -364,7 +403,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, RobotChoice):
         return value.model if value.name is None else f"{value.model}:{value.name}"
     if isinstance(value, Pose):
-        # "z" prints a rounded -0 as 0.
+        # The format option z prints a rounded −0 as 0.
         return ",".join(f"{v:zg}" for v in (mm(value.x), mm(value.y), deg(value.th)))
     return value
 
@@ -372,7 +411,10 @@ def _plain(value: Any) -> Any:
 def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options to a command's function.
 
-    It receives them as keyword arguments.
+    Parameters
+    ----------
+    function : callable
+        Function of the command; it receives the options as keyword arguments.
     """
     for parameter in reversed(PARAMETERS):
         function = parameter(function)
@@ -382,7 +424,18 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def with_some_options(
     *names: str,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add some options of ``run`` to another command's function."""
+    """Add some options of ``run`` to another command's function.
+
+    Parameters
+    ----------
+    *names : str
+        Fields of `RunOptions`, in the order of the help text.
+
+    Returns
+    -------
+    callable
+        Decorator of the function of a command.
+    """
 
     def give(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed(names):
@@ -405,7 +458,7 @@ _OF_SETTINGS = frozenset(
         "start",
     }
 )
-"""Options that a saved scenario expresses through other keys or through poses."""
+"""Options that a saved scenario stores in other keys or in the poses of robots."""
 
 
 _OF_SAVED = frozenset(
@@ -422,15 +475,27 @@ _OF_SAVED = frozenset(
         "cwd",
     }
 )
-"""Options that a saved scenario replaces, or that concern only one run."""
+"""Options that a saved scenario replaces, or that concern a single run only."""
 
 
 def world_options(context: click.Context) -> dict[str, Any]:
-    """Return the options from the command line that a scenario can hold, by long name."""
+    """Return the options from the command line that a scenario can hold, by long name.
+
+    Parameters
+    ----------
+    context : click.Context
+        Context that knows which options were given.
+
+    Returns
+    -------
+    dict of str to object
+        Given options; defaults are left out, because the version that reads the
+        scenario decides them.
+    """
     found: dict[str, Any] = {}
     for name, option in OPTIONS.items():
-        # Only given options: a default must stay free to change with the version that
-        # reads the scenario.
+        # Return only given options: defaults may change with the version that reads the
+        # scenario.
         if option.world and is_given(context, name) and name not in _OF_SETTINGS:
             value = context.params[name]
             found[option.long] = list(value) if isinstance(value, tuple) else value
@@ -439,7 +504,13 @@ def world_options(context: click.Context) -> dict[str, Any]:
 
 
 def lost_options(context: click.Context) -> list[str]:
-    """Return the options from the command line that no scenario can hold."""
+    """Return the options from the command line that no scenario can hold.
+
+    Parameters
+    ----------
+    context : click.Context
+        Context that knows which options were given.
+    """
     return [
         f"--{o.long}"
         for name, o in OPTIONS.items()
@@ -448,7 +519,16 @@ def lost_options(context: click.Context) -> list[str]:
 
 
 def is_given(context: click.Context, name: str) -> bool:
-    """Return whether an option was given, rather than left at its default."""
+    """Return whether an option was given, rather than left at its default.
+
+    Parameters
+    ----------
+    context : click.Context
+        Context of the command.
+    name : str
+        Field of `RunOptions`. The environment and a configuration file also count; an
+        option that the command does not have is not given.
+    """
     return context.get_parameter_source(name) not in (
         None,
         ParameterSource.DEFAULT,

@@ -99,7 +99,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
 
 
 def _verdict(remarks: Sequence[str]) -> str:
-    """Return the summary for a usable file; it is "good" only without any note."""
+    """Return the summary of a file that can be used; it is "good" only without any note."""
     if not remarks:
         return "good"
     return (
@@ -110,7 +110,7 @@ def _verdict(remarks: Sequence[str]) -> str:
 
 
 def _say(name: str, found: FileModels) -> None:
-    """Print the contents of a model file."""
+    """Print a summary of a model file's contents."""
     for text in found.remarks:
         click.echo(f"note: {escaped(text)}")
     names = ", ".join(shown(robot.name) for robot in found.robots)

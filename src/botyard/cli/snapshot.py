@@ -57,7 +57,7 @@ PICTURE: Final = ("area", "follow", "trails", "scans", "size", "theme", "colors"
 @FORCE
 @click.pass_context
 def command(context: click.Context, /, output: Path, at: float, **given: Any) -> int:
-    """Simulate without clients, and draw the world at one moment.
+    """Simulate without clients, and draw the world at one time.
 
     OUTPUT is a .png, .jpg, .webp or .pdf file, among others.
     """

@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 LINE_PERIOD_S: Final = 10.0
-"""Period of progress lines if stderr is not a terminal, s."""
+"""Time between two progress lines if stderr is not a terminal, s."""
 SHOWN_ERRORS: Final = 5
 """Maximum number of failed runs shown at the end."""
 
 
 class _Study(click.Group):
-    """Group for which ``botyard study plan.yaml`` means ``botyard study run
-    plan.yaml``.
-    """
+    """Group that inserts ``run``: ``botyard study plan.yaml`` runs the plan."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert "run" if the first word is not a subcommand."""
@@ -60,7 +58,7 @@ def command() -> None:
 
 
 def _output(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option ``--output``."""
+    """Add the option ``--output`` to a command."""
     return click.option(
         "-o",
         "--output",
@@ -71,7 +69,7 @@ def _output(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
-    """Read a plan within the limits of ``--max-read``."""
+    """Read the plan of a study, within the limits of ``--max-read``."""
     from botyard.formats.budget import Budget
     from botyard.studies.plan import read_plan
 
@@ -79,7 +77,7 @@ def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
 
 
 def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
-    """Open the study of a plan with its results."""
+    """Open the study of a plan, with the results that it already has."""
     from botyard.studies.study import Study, results_folder
 
     plan = _read(path, max_read)
@@ -92,8 +90,8 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option(
     "--workers",
     "-n",
-    # Only a Ray cluster has so many CPUs; on one computer, the number of runs limits it
-    # further.
+    # Only a Ray cluster has this many CPUs; on one computer, the number of runs limits
+    # it further.
     type=click.IntRange(1, 1_000_000),
     metavar="NUMBER",
     help="Maximum number of concurrent runs. [default: one per core, or per CPU of the cluster]",
@@ -101,7 +99,7 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option(
     "--ray",
     is_flag=False,
-    # Ray's own word for "find the cluster yourself".
+    # With this word, Ray looks for the cluster itself.
     flag_value="auto",
     metavar="[HOST:PORT]",
     help="Run on a Ray cluster (extra ray). [without an address: the cluster of "
@@ -113,7 +111,7 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option(
     "--only",
     type=click.Choice(["failed"]),
-    help="Repeat the ended runs that are not ok.",
+    help="Repeat the ended runs whose status is not ok.",
 )
 @click.option(
     "--json",
@@ -139,7 +137,7 @@ def run(
     """Carry out PLAN. Status 0: all of its runs are ok; 1: some are not."""
     if force and (resume or only):
         raise CommandLineError(
-            "--force deletes all results: it does not go together with --resume or --only"
+            "--force deletes all results: it cannot be combined with --resume or --only"
         )
 
     from botyard.studies.results import Folder
@@ -147,7 +145,7 @@ def run(
 
     read = _read(plan, max_read)
     folder = output or results_folder(read)
-    # Checked before any results are deleted.
+    # Check this before any results are deleted.
     if ray is not None and force:
         from botyard.studies.onray import check_cluster
 
@@ -169,16 +167,17 @@ def _carry_out(
     only: str | None,
     as_json: bool,
 ) -> int:
-    """Carry out the open runs of a study; return the exit status."""
+    """Carry out the runs of a study that have not ended; return the exit status."""
     if study.rows and not (resume or only):
         raise CommandLineError(
             f"{study.folder.path} already holds {len(study.rows)} results: "
             "--resume continues, --only failed repeats failed runs, --force starts again"
         )
 
-    # Checked before the first run, because the table is written after hours of work.
+    # Check this before the first run, because the table is written after hours of work.
     study.folder.check_table()
     runs = study.left(only_failed=only == "failed")
+
     # More processes than runs would only cost their start. On a cluster, Ray decides.
     if ray is None:
         workers = min(workers or os.cpu_count() or 1, max(1, len(runs)))
@@ -201,7 +200,8 @@ def _carry_out(
         with _progress(len(runs), as_json) as done:
             study = study.carry_out(runs, workers, done, ray=ray)
         table = study.write_table()
-    # Also for Ctrl-C, after which the user most needs to know that nothing is lost.
+    # Print this also after Ctrl-C, when the user most needs to know that nothing is
+    # lost.
     except BaseException as error:
         if not as_json:
             click.echo(
@@ -244,8 +244,8 @@ def _report_counts(study: Study, counts: dict[str, int]) -> None:
     bad = [
         row
         for run in study.runs
-        # In the order of the plan, because processes finish in a different order each
-        # time.
+        # Print errors in the order of the plan, because processes finish in a different
+        # order each time.
         if (row := study.rows.get(run.key)) is not None and row.status != "ok"
     ]
     for row in bad[:SHOWN_ERRORS]:
@@ -264,9 +264,10 @@ def _report_counts(study: Study, counts: dict[str, int]) -> None:
 
 @contextmanager
 def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
-    """Yield a function to call with each finished run, which shows the progress.
+    """Show the progress of a study; yield a function to call with each finished run.
 
-    It prints events for programs, a bar on a terminal, or a line from time to time.
+    The progress appears as JSON events for programs, as a bar on a terminal, or as a line from time
+    to time.
     """
     if as_json:
         yield lambda d: _say(
@@ -277,7 +278,7 @@ def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
             error=d.error,
         )
     elif sys.stderr.isatty():
-        # Imported only for a terminal: rich takes longer to import than many checks of
+        # Import rich only for a terminal: it takes longer to import than many checks of
         # a plan.
         from rich.console import Console
         from rich.progress import (
@@ -310,7 +311,7 @@ def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
 
 
 class _Lines:
-    """Progress lines for a log or a pipe."""
+    """Progress lines for stderr that is a log file or a pipe."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -323,8 +324,9 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= LINE_PERIOD_S:
             self._last = now
-            # The mean of all runs, because single ones differ too much for an estimate
-            # from the last line.
+
+            # Use the mean of all runs, because single runs differ too much for an
+            # estimate from the last line.
             left = (now - self._begin) / self._done * (self._total - self._done)
             bad = f", {self._bad} not ok" if self._bad else ""
             click.echo(
@@ -334,7 +336,18 @@ class _Lines:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in words."""
+    """Return a duration as text for a reader.
+
+    Parameters
+    ----------
+    seconds : float
+        Duration, s.
+
+    Returns
+    -------
+    str
+        Number with one unit: s, min or h.
+    """
     # Each unit is used up to 1.5 of the next one: "1 min" for 89 s would be too coarse.
     if seconds < 90:
         return f"{seconds:.0f} s"

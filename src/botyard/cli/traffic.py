@@ -103,7 +103,7 @@ def vda5050(
         host, port = parse_address(broker, host="localhost", port=1883)
     except CommandLineError as error:
         raise CommandLineError(f"--broker: {error}") from None
-    # These characters separate levels of topics, or are wildcards.
+    # In topics of MQTT, / separates levels, and + and # are wildcards.
     if not is_name(manufacturer) or set(manufacturer) & set("/+#"):
         raise CommandLineError(
             "--manufacturer: expected a name of 1 to 64 characters without /, + and #, "

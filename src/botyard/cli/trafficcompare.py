@@ -86,6 +86,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     # Report a mistake before anything runs.
     Budget().raised(o["max_read"])
     names = [n for n in o["supervisors"].split(",") if n]
+
     for name in names:
         find_supervisor(name)
     families = [
@@ -114,6 +115,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     for option, name in (("--csv", "csv_file"), ("--json", "json_file")):
         check_can_be_written(option, o[name], force=o["force"], begins=TABLES_BEGIN)
     compile_first()
+
     with progress_bar("runs", len(cases)) as progress:
         # Runs finish in any order, so the bar counts them instead of showing their
         # index.
@@ -156,6 +158,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         }
         for r in rows
     ]
+
     # Written after the table is printed: a failure to write must not hide hours of
     # results.
     if o["csv_file"] is not None:

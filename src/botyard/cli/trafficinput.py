@@ -21,7 +21,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def length_option(name: str, default: float, about: str) -> Callable[[F], F]:
-    """Declare an option for a length greater than 0, m."""
+    """Declare an option for a length greater than 0, m.
+
+    Parameters
+    ----------
+    name : str
+        Spelling, such as ``--radius``.
+    default : float
+        Default value, m.
+    about : str
+        Help text.
+    """
     return click.option(
         name,
         type=click.FloatRange(0.0, min_open=True),
@@ -37,7 +47,22 @@ def _warn(text: str) -> None:
 
 
 def read_task(path: Path, max_read: Sequence[str]) -> Task:
-    """Read a task within the limits of ``--max-read``."""
+    """Read a task within the limits of ``--max-read``.
+
+    Parameters
+    ----------
+    path : Path
+        File of the task.
+    max_read : sequence of str
+        Values of ``--max-read``.
+
+    Raises
+    ------
+    CommandLineError
+        A limit does not exist.
+    BotyardError
+        The task cannot be read.
+    """
     from botyard.formats.budget import Budget
     from botyard.traffic.task import load_task
 
@@ -57,7 +82,20 @@ def compile_first() -> None:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
-    """Show a progress bar on stderr; no bar if stderr is not a terminal."""
+    """Show a progress bar on stderr; no bar if stderr is not a terminal.
+
+    Parameters
+    ----------
+    title : str
+        Description of the work.
+    total : int
+        Number of parts of the work.
+
+    Yields
+    ------
+    callable
+        Receives the simulated time, s, and the number of finished parts.
+    """
     if not sys.stderr.isatty():
         # A pipe or a log file would fill with control characters of the bar.
         yield lambda _t, _n: None
@@ -74,4 +112,6 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[float, int], None
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total, time="")
-        yield lambda t, n: bar.update(task, completed=n, time=f"{t:.0f} s simulated")
+        yield lambda t, n: bar.update(
+            task, completed=n, time=f"{t:.0f} s of simulated time"
+        )

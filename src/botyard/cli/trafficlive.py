@@ -41,7 +41,7 @@ def run_over_ros(
     Parameters
     ----------
     task : Task
-        The task.
+        Task to run: paths of robots, and conflicts of sectors.
     script : sequence of (int, int)
         Additional permissions, by step and robot.
     rules : Rules
@@ -80,7 +80,7 @@ def run_over_ros(
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """Print log lines, so that the user sees what the run waits for."""
+    """Print log lines during the block, so that the user sees what the run waits for."""
     # Only live runs log: their supervisor is another program, whose connection the user
     # must be able to follow.
     logs = set_up_logging()
@@ -91,7 +91,7 @@ def _logging() -> Iterator[None]:
 
 
 async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Outcome:
-    """Run in real time with a supervisor that is a ROS node."""
+    """Run a task in real time; a ROS node is the supervisor."""
     known, stop = types(), asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         node = TrafficNode(known, relay, os.environ.get("ROS_NAMESPACE", ""))
@@ -104,14 +104,15 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
                 master = await embedded_master(uri, "127.0.0.1")
                 stack.callback(master.close)
                 uri = master.uri
-                # On stderr, because standard output carries the result, possibly as
-                # JSON.
+                # Print to stderr, because standard output carries the result, possibly
+                # as JSON.
                 click.echo(f"export ROS_MASTER_URI={uri}", err=True)
 
             # The run keeps real time, so its messages have stamps of the wall clock and
             # there is no /clock.
             ros = Ros1(known, uri, sim_time=False)
-            # Registered before the start, so that a failed start also closes its
+
+            # Register `close` before the start, so that a failed start also closes the
             # sockets.
             stack.push_async_callback(ros.close)
             try:
@@ -131,8 +132,8 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
             stack.push_async_callback(dds.close)
             node.add(dds)
 
-        # Registered last and thus closed first: the node withdraws its topics while the
-        # transports still work.
+        # Register the node's `close` last, so that it runs first: the node withdraws
+        # its topics while the transports still work.
         stack.callback(node.close)
         interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
@@ -160,7 +161,7 @@ def run_over_mqtt(
     Parameters
     ----------
     host, port : str, int
-        MQTT broker.
+        Address of the MQTT broker.
     agvs : int
         Number of AGVs.
     manufacturer : str

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 
 def rules_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the rules of a run."""
+    """Add the options for the rules of a run.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the command; it receives the options as keyword arguments.
+    """
     options = (
         click.option(
             "--time-limit",
@@ -22,7 +28,7 @@ def rules_options(function: Callable[..., Any]) -> Callable[..., Any]:
             # About 11 days of simulated time: a run that needs more has no end.
             default=1e6,
             metavar="S",
-            help="Maximum simulated time; then the run is given up.",
+            help="Maximum simulated time, after which the run ends as unfinished.",
         ),
         click.option(
             "--stop-at-end",
@@ -45,7 +51,7 @@ def rules_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--original-braking",
             is_flag=True,
-            help="Place critical points as the original does: by the acceleration.",
+            help="Place critical points as the MMRS Simulator does: by the acceleration.",
         ),
         click.option(
             "--latency",
@@ -76,6 +82,7 @@ def rules_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Seed of all random numbers.",
         ),
     )
+
     # Decorators apply from the bottom up, so the reverse order keeps the order of the
     # help text.
     for option in reversed(options):
@@ -84,7 +91,13 @@ def rules_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rules_of(o: dict[str, Any]) -> Rules:
-    """Return the rules that the options describe."""
+    """Return the rules that the options describe.
+
+    Parameters
+    ----------
+    o : dict of str to object
+        Values of `rules_options` by name; times in s.
+    """
     from botyard.traffic.rules import Rules
 
     return Rules(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int, int]]:
-    """Read a script of permissions: ``[[step, robot], …]``.
+    """Read a script of permissions for robots: ``[[step, robot], …]``.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
 @click.option(
     "--compat",
     is_flag=True,
-    help="Behave like the original: 10 steps per second, with its quirks.",
+    help="Behave like the MMRS Simulator: 10 steps per second, with its quirks.",
 )
 @click.option(
     "--latency-steps",
@@ -246,7 +246,8 @@ def _check_run(o: dict[str, Any]) -> None:
     over_ros = o["ros1"] or o["ros_master"] or o["ros2"]
     if over_ros and o["supervisor"] is not None:
         raise CommandLineError(
-            "--supervisor does not go together with --ros1 or --ros2: the supervisor is a ROS node"
+            "--supervisor: cannot be combined with --ros1 or --ros2, because the "
+            "supervisor is then a ROS node"
         )
 
     for option, given in (
@@ -256,12 +257,13 @@ def _check_run(o: dict[str, Any]) -> None:
         ("--replay", o["replay"]),
     ):
         if o["on_robots"] is not None and given:
-            raise CommandLineError(f"--on-robots does not go together with {option}")
+            raise CommandLineError(f"--on-robots: cannot be combined with {option}")
 
     if o["on_robots"] is not None:
         from botyard.formats.models import find_robot
 
-        # Only to report a wrong name now: the run itself finds the model again.
+        # Look the model up only to report a wrong name now: the run itself finds it
+        # again.
         find_robot(o["on_robots"])
 
     from botyard.traffic.outcome import EVENTS_BEGIN
@@ -298,7 +300,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
         if o["grants"] is None
         else _read_grants(o["grants"], len(task), o["max_read"])
     )
-    # Before a supervisor is looked up: over ROS, the node takes its place.
+    # Handle ROS before a supervisor is looked up: the ROS node replaces it.
     if o["ros1"] or o["ros_master"] or o["ros2"]:
         from botyard.cli.trafficlive import run_over_ros
 

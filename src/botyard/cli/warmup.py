@@ -1,6 +1,6 @@
 """``botyard warmup``: compile the kernels in advance, with a progress line.
 
-Each run does the same first, as far as it needs kernels.
+Each run first compiles the kernels that it needs at its start.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from botyard.native.packages import Package
 
 WARM_MARKER = "complete"
-"""Marker file in the cache; its presence shows that all kernels are compiled."""
+"""Name of the file in the cache folder that shows that all kernels are compiled."""
 CACHE_FOLDER = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
-"""Pattern for the names of folders with compiled kernels."""
+"""Pattern for the names of cache folders, which hold compiled kernels."""
 CACHE_MAX_AGE_S = 30 * 24 * 3600.0
 """Time without use after which compiled kernels of other versions are deleted, s."""
 
@@ -53,11 +53,12 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     from botyard.native.shipped import is_shipped
     from botyard.processes.compiling import watch
     from botyard.protocols.pioneer.kernels.jit import PACKAGE as REPORTS
+    from botyard.protocols.webgui.kernels.jit import PACKAGE as FRAMES
 
     began = time.monotonic()
     if all(
         is_shipped(package, whole=masses or rest)
-        for package in (PACKAGE, REPORTS, *(_other_packages() if rest else ()))
+        for package in (PACKAGE, REPORTS, FRAMES, *(_other_packages() if rest else ()))
     ):
         return 0.0
 
@@ -67,13 +68,13 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     gc.disable()
     try:
         helper = _start_helper()
-        from botyard.protocols.pioneer.warmup import warm_up as warm_up_reports
+        from botyard.protocols.warmup import warm_up as warm_up_protocols
         from botyard.worlds.warmup import warm_up
 
         # Compile in this thread: in any other one, the memory allocator makes it take a
         # third longer.
         warm_up(lambda: _wait_for(helper), masses=masses)
-        warm_up_reports()
+        warm_up_protocols()
         if rest:
             warm_up_rest()
         _mark_warm()
@@ -85,7 +86,7 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
 
 
 def _other_packages() -> tuple[Package, ...]:
-    """Return the kernel packages other than the engine's."""
+    """Return the packages with kernels, except for the engine."""
     from botyard.navigation.kernels.jit import PACKAGE as NAVIGATION
     from botyard.pictures.kernels.jit import PACKAGE as PICTURES
     from botyard.traffic.kernels.jit import PACKAGE as TRAFFIC
@@ -109,14 +110,14 @@ def warm_up_rest() -> None:
 
 
 def _start_helper() -> Child | None:
-    """Start a process that compiles a part of the kernels.
+    """Start a helper process that compiles a part of the kernels.
 
-    None if it would not help.
+    Return None if a helper would not save time.
 
-    It helps if the cache is empty and a second CPU is free. Numba compiles one function
-    at a time per process; both processes share the cache on disk. If the helper fails,
-    this process compiles its part as well. The helper writes a line when it starts to
-    compile, and ends with this process.
+    The helper saves time if the cache is empty and a second CPU is free. Numba compiles
+    one function at a time per process; both processes share the cache on disk. If the
+    helper fails, this process compiles its part as well. The helper writes a line when
+    it starts to compile, and ends with this process.
     """
     cache = _cache()
     if (
@@ -137,7 +138,7 @@ def _start_helper() -> Child | None:
 
 
 def _wait_for(helper: Child | None) -> None:
-    """Wait for the helper; report its compilation like our own."""
+    """Wait for the helper process, and report its compilation like this process's own."""
     if helper is None:
         return
     from botyard.processes.compiling import watch
@@ -145,13 +146,14 @@ def _wait_for(helper: Child | None) -> None:
     with helper:
         if helper.output.readline():
             with watch.elsewhere():
-                # Read until the helper ends.
+                # Read until the helper process ends.
                 helper.output.read()
 
 
 def help_compiling() -> None:
-    """Compile the kernels of sensors and maps into the cache (main function of the
-    helper).
+    """Compile the kernels of sensors and maps into the cache.
+
+    This is the main function of the helper.
 
     Writes a line when it compiles the first kernel.
     """
@@ -165,7 +167,7 @@ def help_compiling() -> None:
 
 
 def _mark_warm() -> None:
-    """Mark the cache as complete, so that no later run starts a helper in vain."""
+    """Mark the cache as complete, so that no later run starts a helper process."""
     cache = _cache()
     if cache.is_used:
         with contextlib.suppress(OSError):
@@ -173,7 +175,7 @@ def _mark_warm() -> None:
 
 
 def _cache() -> Cache:
-    """Return the cache of the engine's kernels."""
+    """Return the cache of the engine's compiled kernels."""
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.cache import cache_of
 
@@ -200,7 +202,7 @@ def remove_old_caches() -> None:
 def command() -> None:
     """Compile all kernels now, so that the first run starts at once.
 
-    For containers and installers.
+    Intended for containers and installers.
     """
     seconds = warm_up_with_progress(masses=True, rest=True)
     remove_old_caches()

@@ -1,7 +1,7 @@
 """Discovery of simulators and robots in the network.
 
-It works as in client libraries: a UDP broadcast, then a port scan (pioneer-protocol
-§14).
+As in client libraries, a UDP broadcast finds hosts, and a port scan finds their robots
+(pioneer-protocol §14).
 """
 
 from __future__ import annotations
@@ -25,9 +25,16 @@ Any machine can answer a broadcast, under any address.
 
 @dataclass(slots=True)
 class FoundRobot:
-    """Robot with its port, and with its names from the handshake.
+    """Robot that was found at a port, with its names from the handshake.
 
     The names are empty if the robot already has a client.
+
+    Attributes
+    ----------
+    port : int
+        TCP port.
+    name, class_name, subclass : str
+        Names from SYNC2 (pioneer-protocol §3).
     """
 
     port: int
@@ -37,13 +44,21 @@ class FoundRobot:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it already has a client."""
+        """Whether the robot already has a client."""
         return not self.subclass
 
 
 @dataclass(slots=True)
 class FoundHost:
-    """Host that answered, and its robots."""
+    """Computer that answered the broadcast, and its robots.
+
+    Attributes
+    ----------
+    address : str
+        IPv4 address in numbers.
+    robots : list of FoundRobot
+        Robots in the order of their ports.
+    """
 
     address: str
     robots: list[FoundRobot] = field(default_factory=list)
@@ -57,6 +72,20 @@ def find_hosts(
 ) -> list[str]:
     """Return the addresses of the hosts that answer a broadcast within `seconds`.
 
+    Parameters
+    ----------
+    seconds : float
+        Time to wait for answers, s. The call always takes this long.
+    port : int
+        UDP port of the requests.
+    targets : tuple of str
+        Addresses of the requests; ``<broadcast>`` reaches the local network.
+
+    Returns
+    -------
+    list of str
+        At most `MAX_HOSTS` IPv4 addresses in numbers, in the order of their answers.
+
     Raises
     ------
     PeerError
@@ -66,7 +95,7 @@ def find_hosts(
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         # The system refuses broadcasts without this option.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-        # Hosts answer to the port of the request, so any free one is right.
+        # Hosts answer to the port of the request, so any free local port will do.
         sock.bind(("", 0))
         sent = 0
         for target in targets:
@@ -97,7 +126,23 @@ def probe(
 ) -> list[FoundRobot]:
     """Find robots on successive ports of a host, up to the first closed port.
 
-    It tries at most `max_ports` ports; `timeout` in s is for each port.
+    The scan tries at most `max_ports` ports; each port has its own `timeout`, s.
+
+    Parameters
+    ----------
+    host : str
+        Name or address of the host.
+    first : int
+        First TCP port.
+    max_ports : int
+        Greatest number of ports.
+    timeout : float
+        Timeout of the connection and of each answer, s.
+
+    Returns
+    -------
+    list of FoundRobot
+        Robots in the order of their ports; empty if the first port is closed.
     """
     robots = []
     for port in range(first, first + max_ports):
@@ -105,14 +150,14 @@ def probe(
         try:
             with socket.create_connection((host, port), timeout) as sock:
                 sock.settimeout(timeout)
-                # A robot that does not answer is listed also: its open port shows that
-                # it exists.
+                # Also list a robot that does not answer: its open port shows that it
+                # exists.
                 with contextlib.suppress(OSError):
                     _handshake(sock, robot)
         # UnicodeError: no valid host name; OverflowError: past the last port.
         except (OSError, UnicodeError, OverflowError):
-            # Simulators use successive ports, so the first closed one is behind the
-            # last robot.
+            # Simulators use successive ports, so the first closed port follows the port
+            # of the last robot.
             break
 
         robots.append(robot)
@@ -121,7 +166,7 @@ def probe(
 
 
 def _handshake(sock: socket.socket, robot: FoundRobot) -> None:
-    """Send SYNC0 to SYNC2 to get the robot's names, without opening the robot."""
+    """Do the handshake (SYNC0 to SYNC2) to read the robot's names, but do not send OPEN."""
     parser = Parser()
     for number in range(3):
         sock.sendall(command(number))

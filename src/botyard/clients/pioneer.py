@@ -1,7 +1,7 @@
 """Client of the Pioneer serial protocol over TCP.
 
-It works with robots of botyard and of AMRISim, and with real ones behind a serial
-server.
+The client works with robots of botyard and of AMRISim, and with real robots behind a
+serial server.
 
     with PioneerClient("127.0.0.1", 8101) as robot:
         robot.enable()
@@ -35,6 +35,8 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo, SimStat
 
+# Robots stop after a watchdog time of 2 s by default, so up to three PULSEs may be
+# late.
 PULSE_INTERVAL_S = 0.5
 """Keep-alive interval, s.
 
@@ -44,7 +46,7 @@ does not trip.
 
 
 class PioneerClient:
-    """Connection to one robot.
+    """Connection of a client to one robot.
 
     Parameters
     ----------
@@ -107,13 +109,16 @@ class PioneerClient:
             vel_conv,
             range_conv,
         )
+
         self.name = self.class_name = self.subclass = ""
+
         self.sip = Sip()
         self.x_mm = self.y_mm = self.th_deg = 0.0
         self.sonar_mm: dict[int, float] = {}
         self.scan_mm: list[int] = []
         self.reflectance: list[int] = []
         self.scans = 0
+
         self.config: Config | None = None
         self.simstat: SimStat | None = None
         self.siminfo: SimInfo | None = None
@@ -123,6 +128,7 @@ class PioneerClient:
         self.io: Io | None = None
         self.gripper: GripperReport | None = None
         self.joystick: JoystickReport | None = None
+
         self._parser = Parser()
         self._packets: list[Packet] = []
         self._part: LaserPart | None = None
@@ -139,6 +145,8 @@ class PioneerClient:
         self._sent = time.monotonic()
         try:
             self._handshake()
+        # Close the socket also after KeyboardInterrupt: the robot serves one client, so
+        # a leaked socket would block it.
         except BaseException:
             self._socket.close()
             raise
@@ -150,6 +158,8 @@ class PioneerClient:
     # -- connection
 
     def _handshake(self) -> None:
+        # SYNC0, SYNC1 and SYNC2: the robot echoes the first two, and answers the third
+        # with its names.
         for number in range(3):
             self._socket.sendall(frame(number))
             answer = self._wait_for(number)
@@ -160,6 +170,19 @@ class PioneerClient:
         self.send(C.OPEN, 1)
 
     def _wait_for(self, packet_id: int) -> Packet:
+        """Return the next packet of a type; drop earlier packets of other types.
+
+        Parameters
+        ----------
+        packet_id : int
+            Type of the packet.
+
+        Raises
+        ------
+        PeerError
+            No such packet arrives within the client's timeout, or the connection is
+            lost.
+        """
         deadline = time.monotonic() + self.timeout
         while time.monotonic() < deadline:
             packet = self._next_packet(deadline)
@@ -171,14 +194,27 @@ class PioneerClient:
         )
 
     def _next_packet(self, deadline: float) -> Packet | None:
-        """Return the next packet, or None at the deadline."""
+        """Return the next packet, or None at the deadline.
+
+        Parameters
+        ----------
+        deadline : float
+            Time of `time.monotonic`, s.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
         while not self._packets:
             wait = deadline - time.monotonic()
+            # A timeout of 0 would make the socket non-blocking.
             if wait <= 0.0:
                 return None
             self._socket.settimeout(wait)
             try:
                 data = self._socket.recv(65536)
+            # `TimeoutError` is an `OSError`, so it must be caught first.
             except TimeoutError:
                 return None
             except OSError as error:
@@ -198,7 +234,8 @@ class PioneerClient:
     def close(self) -> None:
         """Send CLOSE, and close the connection."""
         try:
-            # The robot may be gone already, and closing must not fail.
+            # The robot may already have closed the connection, and `close` must not
+            # fail.
             self._socket.sendall(command(C.CLOSE))
             self._socket.close()
         except OSError:
@@ -220,14 +257,20 @@ class PioneerClient:
     def update(self, timeout: float | None = None) -> bool:
         """Process packets until the next SIP.
 
-        Returns False if none came within `timeout`, s; the default is the client's
-        timeout.
+        Return False if no SIP arrived within the timeout.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Longest wait, s. By default it is the client's timeout.
 
         Raises
         ------
         PeerError
             The connection is lost.
         """
+        # Send PULSE here, because the client has no thread: a program that drives calls
+        # `update` regularly.
         if time.monotonic() - self._sent > PULSE_INTERVAL_S:
             self.send(C.PULSE)
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
@@ -255,6 +298,7 @@ class PioneerClient:
         self.sip = sip
         if self._last_xy is None:
             self.x_mm, self.y_mm = sip.x * self.dist_conv, sip.y * self.dist_conv
+        # A wrapped difference would be wrong, because a reset is a jump of any size.
         elif sip.x == sip.y == 0:
             # The robot has reset its odometry.
             self.x_mm = self.y_mm = 0.0
@@ -266,6 +310,8 @@ class PioneerClient:
 
         self._last_xy = sip.x, sip.y
         self.th_deg = math.degrees(sip.th * self.angle_conv)
+        # A packet may carry only a part of the ring, so earlier readings of other
+        # transducers stay.
         for index, reading in sip.sonar:
             self.sonar_mm[index] = reading * self.range_conv
 
@@ -275,6 +321,8 @@ class PioneerClient:
             part.first == 0
             or whole is None
             or part.first != len(whole.ranges_mm)
+            # The resolution was changed in the middle of a scan, so its parts do not
+            # fit together.
             or part.total != whole.total
         ):
             if part.first:
@@ -300,6 +348,8 @@ class PioneerClient:
     @property
     def vel_mm_s(self) -> float:
         """Forward speed, mm/s."""
+        # The protocol has wheel speeds only; their mean is the speed of the robot's
+        # centre.
         return (self.sip.left_vel + self.sip.right_vel) / 2.0 * self.vel_conv
 
     @property
@@ -328,6 +378,13 @@ class PioneerClient:
     def send(self, number: int, argument: int | bytes | None = None) -> None:
         """Send any command, with an integer, a string, or no argument.
 
+        Parameters
+        ----------
+        number : int
+            Command number, one of `commands.C`.
+        argument : int or bytes, optional
+            Argument in the unit of the command; integers are saturated at ±65535.
+
         Raises
         ------
         PeerError
@@ -336,7 +393,18 @@ class PioneerClient:
         self.send_raw(command(number, argument))
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes unchanged."""
+        """Send bytes unchanged.
+
+        Parameters
+        ----------
+        data : bytes
+            Bytes, usually complete packets (`packet.frame`).
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
         try:
             self._socket.sendall(data)
         except OSError as error:
@@ -347,35 +415,80 @@ class PioneerClient:
         self._sent = time.monotonic()
 
     def enable(self, on: bool = True) -> None:
-        """Switch the motors on or off."""
+        """Switch the motors on or off.
+
+        Parameters
+        ----------
+        on : bool
+            Whether the motors shall be on. Motion commands have no effect while they
+            are off.
+        """
         self.send(C.ENABLE, int(on))
 
     def vel(self, mm_s: float) -> None:
-        """Drive with a speed, mm/s."""
+        """Drive straight ahead or back at a speed, mm/s.
+
+        Parameters
+        ----------
+        mm_s : float
+            Forward speed, mm/s; negative backwards. The speed is rounded to whole mm/s.
+        """
         self.send(C.VEL, round(mm_s))
 
     def rvel(self, deg_s: float) -> None:
-        """Turn at a rate, deg/s, counter-clockwise."""
+        """Turn at a rate, deg/s, counter-clockwise.
+
+        Parameters
+        ----------
+        deg_s : float
+            Turn rate, deg/s, rounded to whole degrees. It replaces a heading set by
+            `head` or `dhead`.
+        """
         self.send(C.RVEL, round(deg_s))
 
     def latvel(self, mm_s: float) -> None:
-        """Drive to the left with a speed, mm/s (omnidirectional robots)."""
+        """Drive to the left with a speed, mm/s (omnidirectional robots).
+
+        Parameters
+        ----------
+        mm_s : float
+            Speed to the left, mm/s; negative to the right.
+        """
         self.send(C.LATVEL, round(mm_s))
 
     def move(self, mm: float) -> None:
-        """Drive straight by a distance, mm."""
+        """Drive straight by a distance, mm.
+
+        Parameters
+        ----------
+        mm : float
+            Distance from the present position, mm; negative backwards.
+        """
         self.send(C.MOVE, round(mm))
 
     def head(self, degrees: float) -> None:
-        """Turn to a heading, degrees, by odometry."""
+        """Turn to a heading, degrees, by odometry.
+
+        Parameters
+        ----------
+        degrees : float
+            Heading in the frame of odometry, counter-clockwise from its x-axis; rounded
+            to whole degrees.
+        """
         self.send(C.HEAD, round(degrees))
 
     def dhead(self, degrees: float) -> None:
-        """Turn by an angle, degrees."""
+        """Turn by an angle, degrees.
+
+        Parameters
+        ----------
+        degrees : float
+            Angle from the present heading, counter-clockwise; rounded to whole degrees.
+        """
         self.send(C.DHEAD, round(degrees))
 
     def stop(self) -> None:
-        """Stop."""
+        """Stop the robot."""
         self.send(C.STOP)
 
     def start_laser(
@@ -387,7 +500,17 @@ class PioneerClient:
     ) -> None:
         """Request laser scans from `start_deg` to `end_deg`.
 
-        They come in packets 0x60 (mode 1) or 0x61 (mode 2).
+        The scans arrive in packets 0x60 (mode 1) or 0x61 (mode 2).
+
+        Parameters
+        ----------
+        start_deg, end_deg : int
+            Bearings of the first and last reading, counter-clockwise. If the start is greater than
+            the end, the scan is clockwise.
+        increment_deg : float
+            Spacing, degrees, rounded to hundredths.
+        mode : int
+            0 off, 1 packets 0x60 with the pose, 2 packets 0x61 with the reflectance.
         """
         self.send(C.SIM_LRF_SET_FOV_START, start_deg)
         self.send(C.SIM_LRF_SET_FOV_END, end_deg)
@@ -428,12 +551,13 @@ _LATEST: dict[int, tuple[str, Any]] = {
 
 
 def _wrapped(difference: int) -> int:
-    """Return the difference of two 16-bit counters."""
+    """Return the difference of two 16-bit counters, wrapped to −32768 … 32767."""
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 
-# Size of a position unit, mm, for models whose parameter files do not say 1
-# (pioneer-protocol §16).
+# Size of a position unit, mm, for models whose parameter files state another value than
+# 1 (pioneer-protocol §16). Models that are not listed, such as the ``-sh`` models,
+# count in mm.
 _DIST_CONV = {
     "p3dx": 0.485,
     "p3at": 0.465,

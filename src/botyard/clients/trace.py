@@ -10,23 +10,23 @@ from typing import Final
 
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.commands import C
+from botyard.protocols.pioneer.handshake import Stage, in_handshake, stage_after
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
-from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 PULSE_AFTER_S: Final = 1.0
-"""Silence of the recorded client after which a PULSE is sent, s.
+"""Time without a packet of the recorded client after which a PULSE is sent, s.
 
 The client may have been paused, and the robot's watchdog is 2 s.
 """
 HANDSHAKE: Final = 3
-"""Number of packets in the handshake: SYNC0, SYNC1, SYNC2."""
+"""Number of packets that a client sends in the handshake: SYNC0, SYNC1, SYNC2."""
 ANSWER_TIMEOUT_S: Final = 5.0
-"""Timeout of an answer in the handshake, s."""
+"""Longest wait for an answer of the robot in the handshake, s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Bytes that passed in a session.
+    """Bytes that one side of a session sent at one time.
 
     Attributes
     ----------
@@ -73,6 +73,11 @@ def stage_before(first: Passed) -> Stage:
     """Return the stage of a session before its first recorded bytes.
 
     A recording can start while the session is open.
+
+    Parameters
+    ----------
+    first : Passed
+        First recorded bytes of the session.
     """
     return Stage.OPEN if first.order else Stage.SYNC0
 
@@ -84,6 +89,12 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
     ----------
     passed : iterable of Passed
         Bytes of one session.
+
+    Returns
+    -------
+    Trace
+        Packets of the client with their times; empty if it sent none after the
+        handshake.
     """
     parser, sent = Parser(), []
     stage: Stage | None = None
@@ -104,7 +115,7 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
 
 
 class TracePlayer:
-    """Sends the packets of a trace, without I/O.
+    """Player of the packets of a trace; it performs no input or output itself.
 
     The handshake waits for the robot's answers; the other packets keep their recorded
     times.
@@ -114,8 +125,8 @@ class TracePlayer:
     trace : Trace
         The session.
     speed : float
-        Recorded time per time of `now`. The recorded times are simulated, so 1 is right
-        for a robot at normal speed.
+        Recorded seconds per second of `now`. The recorded times are simulated, so 1 is
+        right for a robot at normal speed.
 
     Attributes
     ----------
@@ -138,12 +149,21 @@ class TracePlayer:
         self.answers: list[Packet] = []
 
     def feed_bytes(self, data: bytes, now: float) -> list[Packet]:
-        """Process bytes of the robot, and return the packets in them."""
+        """Process bytes of the robot, and return the packets in them.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
+        now : float
+            Time of the caller's clock, s.
+        """
         packets = self._parser.feed_bytes(data)
         for packet in packets:
             if self._began is not None:
                 self.answers.append(packet)
-            # Only the echo of the last SYNC counts; a robot may send others late.
+            # Only the echo of the last SYNC counts; a robot may send earlier echoes
+            # late.
             elif self._asked_at is not None and packet.id == self._asked:
                 self._asked, self._asked_at = self._asked + 1, None
                 if self._asked == HANDSHAKE:
@@ -153,6 +173,16 @@ class TracePlayer:
 
     def send(self, now: float) -> bytes:
         """Return the bytes that are due now.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+
+        Returns
+        -------
+        bytes
+            Complete packets; empty if none is due. A PULSE fills long silences.
 
         Raises
         ------
@@ -185,13 +215,19 @@ class TracePlayer:
         return found
 
     def next_time(self, now: float) -> float:
-        """Return the time at which `send` must be called again, s."""
+        """Return the time at which `send` must be called again, s.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        """
         if self._began is None:
             return now if self._asked_at is None else self._asked_at + ANSWER_TIMEOUT_S
         return min(self._due(), self._quiet_since + PULSE_AFTER_S)
 
     def _due(self) -> float:
-        """Return the time of the next packet, or of the end of the trace."""
+        """Return the time at which the next packet, or the end of the trace, is due, s."""
         assert self._began is not None
         at = self._sent[self._next][0] if self._next < len(self._sent) else self._lasts
         return self._began + at / self._speed

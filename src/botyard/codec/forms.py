@@ -1,18 +1,18 @@
-"""Forms of declared types: how values become plain data, and plain data values.
+"""Forms of declared types: conversions of values to plain data and back.
 
 Plain data are numbers, strings, bytes, lists and mappings, so they name no code:
 
 - a dataclass is a map of all its fields by name, so that a later version can add a
   field with a default;
-- a named tuple (a pose) is a list, a member of an enumeration its number;
+- a named tuple (a pose) is a list; a member of an enumeration is its number;
 - a value of one of several classes is a list with the name of the class and its fields
   (`declare`); a field can select the class instead (`declare_selected`).
 
-There are two styles. The exact style keeps all bits: an array stands in the message
-(`botyard.codec.messages`) with its type and shape, and the body has its index. An
-integer in the place of a declared float stays an integer, so that a model keeps its
-digest. In the inline style numbers have their declared types and arrays are lists, for
-transports without arrays.
+There are two styles. The exact style keeps all bits: the message
+(`botyard.codec.messages`) stores each array with its type and shape, and the body
+refers to the array by its index. An integer in the place of a declared float stays an
+integer, so that a model keeps its digest. In the inline style numbers have their
+declared types and arrays are lists, for transports without arrays.
 
 Readers get bytes from outside. msgspec rejects wrong types before it makes objects, so
 the length of a message limits its cost. `MAX_FREE` limits values without a declared
@@ -49,18 +49,19 @@ from botyard.names import shown
 MAX_FREE: Final = 4 * 2**20
 """Largest size of values without a declared type in a recorded message, bytes.
 
-Such values (options, values of columns) can become any objects.
+No declared type limits the objects to which such values (options, values of columns)
+decode.
 """
-# Well below Python's limit of recursion, 1000 frames.
+# The limit is well below Python's recursion limit of 1000 frames.
 MAX_NESTING: Final = 100
-"""Largest depth of values without a declared type."""
+"""Largest nesting depth of values without a declared type."""
 
 Classes = Mapping[str, Any]
-"""Allowed classes by name."""
+"""Allowed classes by the name that stands in a message."""
 
 
 class Reader:
-    """Arrays of a message, and the remaining budget for values of no declared type.
+    """Decoder of one message: its arrays, and the size left for values without a declared type.
 
     Parameters
     ----------
@@ -90,18 +91,41 @@ class Reader:
     def value(self, raw: Any, hint: Any) -> Any:
         """Decode a value of a declared type.
 
+        Parameters
+        ----------
+        raw : bytes-like
+            The value in the body's format.
+        hint : type
+            Its declared type.
+
         Raises
         ------
         ValueError
-            Or another exception of a class that checks its values: `raw` has no valid
-            value.
+            `raw` has no valid value. Classes that check their values may raise other
+            exceptions.
         """
         form = _form(hint, self._inline)
+        # msgspec checks all types first, so that conversions only meet valid values.
         found = self._decode(raw, type=form.wire)
         return found if form.read is None else form.read(found, self)
 
     def selector(self, raw: msgspec.Raw, field: str) -> str:
-        """Return one field of a map, a string; the other fields stay undecoded."""
+        """Return one string field of a map without decoding the other fields.
+
+        Parameters
+        ----------
+        raw : Raw
+            A map in the body's format.
+        field : str
+            Name of the field.
+
+        Raises
+        ------
+        msgspec.MsgspecError
+            `raw` is no map, or the field is absent or no string.
+        """
+        # To keep the other fields undecoded costs almost nothing, and the class decides
+        # later how to decode them.
         found = self._decode(raw, type=dict[str, msgspec.Raw])
         # An empty Raw is not valid data, so an absent field is an error of msgspec.
         name: str = self._decode(found.get(field, b""), type=str)
@@ -110,14 +134,23 @@ class Reader:
     def free(self, raw: msgspec.Raw) -> Any:
         """Decode a value without a declared type.
 
-        It consists of numbers, strings, bytes, lists and mappings.
+        Such a value consists of numbers, strings, bytes, lists and mappings.
+
+        Parameters
+        ----------
+        raw : Raw
+            The value in the body's format. Its size counts against the budget of the
+            message.
+
+        Raises
+        ------
+        ValueError
+            The budget is used up, the value is nested too deep, or a key is no string.
         """
         # Few bytes can become many objects, so limit them.
         self._free -= len(raw)
         if self._free < 0:
-            raise ValueError(
-                "expected fewer bytes of values without a declared type, found more"
-            )
+            raise ValueError("the values without a declared type take too many bytes")
 
         value = self._decode(raw)
         _check_plain(value, MAX_NESTING)
@@ -125,9 +158,23 @@ class Reader:
 
 
 def _check_plain(value: Any, depth: int) -> None:
+    """Check a value without a declared type, and all values in it.
+
+    Parameters
+    ----------
+    value : object
+        Decoded value.
+    depth : int
+        Levels of nesting that the value may have.
+
+    Raises
+    ------
+    ValueError
+        The value is nested too deep, a key is no string, or a part of it is not plain.
+    """
     if depth < 0:
         raise ValueError(
-            f"expected values nested at most {MAX_NESTING} deep, found deeper ones"
+            f"expected values nested at most {MAX_NESTING} deep, found deeper nesting"
         )
 
     if isinstance(value, dict):
@@ -141,12 +188,13 @@ def _check_plain(value: Any, depth: int) -> None:
     elif isinstance(value, list):
         for one in value:
             _check_plain(one, depth - 1)
+    # MessagePack also has dates and extensions, which have no plain form.
     elif not isinstance(value, (bool, int, float, str, bytes, NoneType)):
         raise ValueError(f"expected a plain value, found {type(value).__name__}")
 
 
 class _Form(NamedTuple):
-    """Encoding of the values of a declared type.
+    """Conversion between the values of a declared type and their form in a message.
 
     Attributes
     ----------
@@ -168,7 +216,18 @@ _selected: dict[Any, tuple[str, Callable[[str], Any]]] = {}
 
 
 def declare(hint: Any, classes: Callable[[], Classes]) -> None:
-    """Register the classes allowed for `hint`: a protocol, a base class or object."""
+    """Register the classes allowed for `hint`: a protocol, a base class or object.
+
+    A value is then written as a list of the name of its class and its fields.
+
+    Parameters
+    ----------
+    hint : type
+        Declared type of fields.
+    classes : callable
+        Returns the allowed classes by name. It is called when values are read or
+        written, so that plug-ins can add classes.
+    """
     _declared[hint] = classes
 
 
@@ -177,34 +236,68 @@ def declare_selected(hint: Any, field: str, find: Callable[[str], Any]) -> None:
 
     `find` returns the class for the value of the field; it raises an exception if there
     is none.
+
+    Parameters
+    ----------
+    hint : type
+        Declared type of fields.
+    field : str
+        Name of a text field that all subclasses have.
+    find : callable
+        Returns the class for a value of the field.
     """
     _selected[hint] = field, find
 
 
 def written(value: Any, hint: Any, *, inline: bool = False) -> Any:
-    """Return a value of the type `hint` as plain data, except for its arrays.
+    """Return a value of the type `hint` as plain data, in which arrays stay arrays.
 
     msgspec writes the result; a hook has to write arrays, unless `inline` is true.
+
+    Parameters
+    ----------
+    value : object
+        Value of the type `hint`.
+    hint : type
+        Declared type.
+    inline : bool
+        Whether numbers get their declared types and arrays become lists.
 
     Raises
     ------
     NotImplementedError
         The value has a class that is not declared.
+    TypeError
+        `hint`, or a type in it, has no form.
     """
     write = _form(hint, inline).write
     return value if write is None else write(value)
 
 
 def plain_number(value: object) -> object:
-    """Convert a number or text of NumPy to Python, as a hook of msgspec."""
+    """Convert a number or text of NumPy to Python, as a hook of msgspec.
+
+    Parameters
+    ----------
+    value : object
+        Value that msgspec does not know.
+
+    Raises
+    ------
+    NotImplementedError
+        `value` is not a number, text or mapping.
+    """
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
         return dict(value)
-    raise NotImplementedError(f"{type(value).__qualname__} is not data")
+    raise NotImplementedError(
+        f"expected a number, text or mapping, found {type(value).__qualname__}"
+    )
 
 
 def _form(hint: Any, inline: bool) -> _Form:
+    # The result is cached, because a form is built from the forms of all its fields.
     return _cached_form(cast(Hashable, hint), inline)
 
 
@@ -213,33 +306,44 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return _Form(msgspec.Raw, _plain, lambda raw, reader: reader.free(raw))
+
     if origin is Annotated:
         form = _form(args[0], inline)
+        # The limits of the annotation must also hold for the type in the message.
         limited = Annotated.__class_getitem__((form.wire, *args[1:]))
         return form._replace(wire=limited)
-    # An integer in the place of a float must stay one, or the digest changes.
+
+    # An integer in the place of a float must stay an integer, or the digest changes.
     if hint is float and not inline:
         return _Form(int | float, None, None)
+
     # Inline values may come from NumPy, so they are converted to the declared type.
     if hint in (int, float, bool):
         return _Form(hint, hint if inline else None, None)
     if hint in (str, bytes, NoneType, None) or origin is Literal:
         return _Form(hint, None, None)
-    # Before the checks of classes: a declared hint may itself be a dataclass.
+
+    # Look up declared hints before the tests for classes: such a hint may itself be a
+    # dataclass.
     if hint in _declared:
         return _one_of(_declared[hint], inline)
     if hint in _selected:
         return _by_field(*_selected[hint], inline)
+
     if origin in (Union, UnionType):
         return _optional([_form(a, inline) for a in args])
     if origin is np.ndarray:
         return _array(get_args(args[1])[0], inline)
+
+    # Test for tuples with a type for each item first: all tuples have the same origin.
     if origin is tuple and args[1:] != (...,):
         return _row(tuple, [_form(a, inline) for a in args])
     if origin in (tuple, cast(Any, Sequence)) or origin is list:
         return _many(_form(args[0], inline), list if origin is list else tuple)
     if origin is cast(Any, Mapping) or origin is dict:
         return _mapping(_form(args[1], inline))
+
+    # The number, not the name, so that a member can be renamed.
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _Form(int, int, lambda v, _: hint(v))
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
@@ -248,13 +352,13 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
 
     if is_dataclass(hint):
         return _fields(cast(type[Any], hint), inline)
-    # A mistake in the declaration, not in the data: it shows in the first test of the
-    # type.
+    # The declaration is wrong, not the data, so the first test of the type shows this
+    # error.
     raise TypeError(f"{hint} has no form as bytes")
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value without a declared type to plain data."""
+    """Convert a value without a declared type to plain data: numbers, texts, lists and maps."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -321,14 +425,30 @@ def _array(kind: Any, inline: bool) -> _Form:
 
 
 def _read_array(index: int, reader: Reader) -> NDArray[Any]:
+    """Return an array of the message.
+
+    Parameters
+    ----------
+    index : int
+        Number of the array, from the body.
+    reader : Reader
+        Reader with the arrays.
+
+    Raises
+    ------
+    ValueError
+        There is no such array.
+    """
+    # A negative index would be valid in Python.
     if not 0 <= index < len(reader.arrays):
         raise ValueError(f"expected one of {len(reader.arrays)} arrays, found {index}")
     return reader.arrays[index]
 
 
 def _optional(forms: Sequence[_Form]) -> _Form:
-    """Return the form of a union, of which at most one type needs a conversion."""
+    """Return the form of a union type, of which at most one member needs a conversion."""
     wire = Union.__getitem__(tuple(f.wire for f in forms))
+    # If two types needed conversions, a value would not show which conversion applies.
     (special,) = [f for f in forms if f.read or f.write] or [_Form(None, None, None)]
     write, read = special.write, special.read
     return _Form(
@@ -361,7 +481,7 @@ def _generic(kind: Any, *parameters: Any) -> Any:
 
 
 def _row(kind: Any, forms: Sequence[_Form]) -> _Form:
-    """Return the form of a tuple with different types, whose class is `kind`."""
+    """Return the form of a tuple type whose elements have different types."""
     wire = _generic(tuple, *(f.wire for f in forms))
     writes = [f.write for f in forms]
     reads = [f.read for f in forms]
@@ -395,7 +515,7 @@ def _mapping(form: _Form) -> _Form:
 def _member(name: str, wire: Any, is_needed: bool) -> Any:
     """Return the declaration of a struct field.
 
-    msgspec has no union with Raw, so an empty Raw stands for a missing value.
+    msgspec has no union with Raw, so an empty Raw marks a missing value.
     """
     if is_needed:
         return name, wire
@@ -407,18 +527,20 @@ def _member(name: str, wire: Any, is_needed: bool) -> Any:
 
 
 def _fields(kind: type[Any], inline: bool) -> _Form:
-    """Return the form of a dataclass: a map of its fields.
+    """Return the form of a dataclass: a map of its fields by name.
 
-    Fields that its constructor does not accept must have their fixed value.
+    A field that the constructor does not accept must have its constant value.
     """
     hints = get_type_hints(kind, include_extras=True)
     forms = {f.name: _form(hints[f.name], inline) for f in fields(kind)}
+    # Fixed fields are also written, so that a reader sees the kind of the value.
     fixed = {f.name: f.default for f in fields(kind) if not f.init}
     needed = {
         f.name
         for f in fields(kind)
         if f.default is MISSING and f.default_factory is MISSING
     }
+
     wire = msgspec.defstruct(
         kind.__name__,
         [_member(name, form.wire, name in needed) for name, form in forms.items()],
@@ -428,6 +550,7 @@ def _fields(kind: type[Any], inline: bool) -> _Form:
         forbid_unknown_fields=True,
         module=__name__,
     )
+
     writes = {name: form.write for name, form in forms.items()}
 
     def write(value: Any) -> Any:
@@ -452,6 +575,8 @@ def _fields(kind: type[Any], inline: bool) -> _Form:
                     f'{name}: expected "{value}", found "{shown(str(said), 40)}"'
                 )
 
+        # The constructor runs, so that the checks of the class hold for values from
+        # outside also.
         return kind(**values)
 
     return _Form(wire, write if any(writes.values()) else None, read)

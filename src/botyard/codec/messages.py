@@ -45,12 +45,12 @@ MAX_TOTAL_BYTES: Final = 2**40
 """Default limit of all messages on a channel together, bytes."""
 _LENGTH: Final = struct.Struct("<I")
 _NUMBERS: Final = frozenset(np.dtype(c).newbyteorder("<").str for c in "bBhHiIqQfd?")
-"""Types of arrays that a message can have."""
+"""NumPy types of numbers that an array in a message can have."""
 
 Types = Mapping[str, Any]
-"""Type of the body for each kind of message."""
+"""Type of a message's body, by the kind of the message."""
 Take = Callable[[int], NDArray[np.uint8]]
-"""Function that returns the next bytes of a message, as an array of the caller's own."""
+"""Function that returns the next bytes of a message, as a new array."""
 
 
 class NotDataError(Exception):
@@ -92,7 +92,7 @@ class Writable(Protocol):
 
 
 class _Version(msgspec.Struct, array_like=True):
-    """First value of a head, which all versions have; the rest is ignored."""
+    """Start of a head: the format version, which stands first in all versions of the format."""
 
     version: int
 
@@ -116,6 +116,8 @@ def encode(kind: str, body: Any, hint: Any) -> bytes:
         Kind of the message, such as ``scene``.
     body : value
         A value of the type `hint`.
+    hint : type
+        Declared type of the body; its form is in `botyard.codec.forms`.
 
     Raises
     ------
@@ -130,6 +132,18 @@ def encode_plain(kind: str, body: Any) -> bytes:
 
     The body has numbers, strings, lists and mappings in the form of its type. For
     errors see `encode`.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the message.
+    body : value
+        Plain data without arrays.
+
+    Returns
+    -------
+    bytes
+        Message with its length.
     """
     try:
         inside = _beginning(kind) + _encode_plain(body)
@@ -140,24 +154,53 @@ def encode_plain(kind: str, body: Any) -> bytes:
 
 
 def write_message(file: Writable, kind: str, body: Any, hint: Any) -> None:
-    """Write a message to a stream; for the arguments and errors see `encode`."""
+    """Write a message to a stream; for the arguments and errors see `encode`.
+
+    Parameters
+    ----------
+    file : Writable
+        Binary stream. Arrays are written without a copy.
+    kind, body, hint
+        See `encode`.
+
+    Raises
+    ------
+    NotDataError
+        A value cannot be written as data; nothing is written then.
+    """
     for piece in _pieces(kind, body, hint):
         file.write(piece)
 
 
 def _pieces(kind: str, body: Any, hint: Any) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a message; nothing if a value in it is not data."""
+    """Yield the bytes of a message; nothing if a value in it is not data.
+
+    Parameters
+    ----------
+    kind, body, hint
+        See `encode`.
+
+    Yields
+    ------
+    bytes or memoryview
+        Length, head, and the numbers of each array.
+
+    Raises
+    ------
+    NotDataError
+        A value cannot be written as data; it is raised before the first piece.
+    """
     arrays: list[NDArray[Any]] = []
 
     def plain(value: object) -> object:
-        """Convert a value of a type that msgspec does not know."""
+        """Convert a value that msgspec cannot write to plain data, as a hook of msgspec."""
         if not isinstance(value, np.ndarray):
             return plain_number(value)
         # The message has one byte order, whatever the machine.
         array = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
         if array.dtype.str not in _NUMBERS:
             raise NotImplementedError(f"arrays of {value.dtype} are not supported")
-        # Only the index stands in the body: the numbers follow the head without a copy.
+        # The body contains only the index: the numbers follow the head without a copy.
         arrays.append(array)
         return len(arrays) - 1
 
@@ -184,7 +227,7 @@ _NOT_DATA: Final = (
 
 @cache
 def _beginning(kind: str) -> bytes:
-    """Return the bytes of a head without arrays, up to its body."""
+    """Return the first bytes of the head of a message without arrays, up to its body."""
     nothing = msgspec.msgpack.encode(None)
     return _head(kind, [], nothing).removesuffix(nothing)
 
@@ -207,6 +250,22 @@ def decode(
 ) -> Any:
     """Decode the body of a message, a value of the type `hint`.
 
+    Parameters
+    ----------
+    data : bytes-like
+        Whole message, without further bytes.
+    kind : str
+        Expected kind of message.
+    hint : type
+        Declared type of the body.
+    limits : Limits
+        Limits for a message from outside.
+
+    Returns
+    -------
+    object
+        Value of the type `hint`. Its arrays are copies, which may be changed.
+
     Raises
     ------
     DamagedMessage
@@ -219,13 +278,15 @@ def decode(
         nonlocal at
         at += size
         if at > len(view):
-            raise DamagedMessage("cut short")
+            raise DamagedMessage("the message ends within an array")
         # A view would be read-only, and would keep the whole message in memory.
         return np.frombuffer(view[at - size : at], np.uint8).copy()
 
     value = _read(take, {kind: hint}, limits)[1]
     if at != len(view):
-        raise DamagedMessage(f"{len(view) - at} bytes follow its arrays")
+        raise DamagedMessage(
+            f"expected no bytes after its arrays, found {len(view) - at} bytes"
+        )
     return value
 
 
@@ -266,12 +327,12 @@ class Channel:
             return None
 
         def take(size: int) -> NDArray[np.uint8]:
-            """Read exactly as many bytes, within the budget."""
+            """Read exactly `size` bytes from the stream, and subtract them from the budget."""
             nonlocal first
             self._budget -= size
             if self._budget < 0:
-                raise DamagedMessage("too large")
-            # Unlike a bytearray, it is not filled with zeros first.
+                raise DamagedMessage("the message exceeds its size limit")
+            # NumPy does not fill the memory with zeros first, unlike bytearray.
             data = np.empty(size, np.uint8)
             room = data.data
             room[: len(first)] = first
@@ -280,7 +341,7 @@ class Channel:
             while room:
                 n = self._file.readinto(room)  # type: ignore[attr-defined]
                 if not n:
-                    raise DamagedMessage("cut short")
+                    raise DamagedMessage("the file ends within the message")
                 room = room[n:]
 
             return data
@@ -289,10 +350,28 @@ class Channel:
 
 
 def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
+    """Read one message from a stream; return its kind and its body.
+
+    Parameters
+    ----------
+    take : callable
+        Returns the next bytes of the message.
+    types : mapping of str to type
+        Expected kinds, with the type of the body of each.
+    limits : Limits
+        Limits of the message.
+
+    Raises
+    ------
+    DamagedMessage
+        The bytes are not one of the expected messages, or exceed a limit.
+    """
     (size,) = _LENGTH.unpack(take(_LENGTH.size).data)
-    # Checked before memory is allocated: four hostile bytes could request 4 GiB.
+    # Check the size before memory is allocated: four hostile bytes could request 4 GiB.
     if size > limits.head:
-        raise DamagedMessage(f"expected a head of at most {limits.head} bytes")
+        raise DamagedMessage(
+            f"expected a head of at most {limits.head} bytes, found {size} bytes"
+        )
     data = take(size).data
     try:
         # Read the version alone first, because a later version can have another head.
@@ -306,26 +385,47 @@ def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
         head = msgspec.msgpack.decode(data, type=_Head)
         # The kind selects the type, so an unexpected one must not reach a decoder.
         if head.kind not in types:
-            raise DamagedMessage(f'its kind "{shown(head.kind, 40)}" is unknown')
+            raise DamagedMessage(
+                f'expected a message of kind {", ".join(types)}, found "{shown(head.kind, 40)}"'
+            )
         described = _described(limits.arrays).decode(head.arrays)
         arrays = [_array(take, *one) for one in described]
         return head.kind, Reader(arrays, limits.free).value(head.body, types[head.kind])
     except (DamagedMessage, MemoryError):
         raise
-    # Catch errors of msgspec and of the checks of descriptions, also of plug-ins.
+    # Catch all errors of msgspec and of the validation of descriptions, including
+    # descriptions from plug-ins.
     except Exception as error:
         raise DamagedMessage(str(error) or type(error).__name__) from None
 
 
 @cache
 def _described(most: int) -> msgspec.msgpack.Decoder[list[tuple[str, tuple[int, ...]]]]:
-    """Return the decoder of the types and shapes of at most `most` arrays."""
-    # msgspec refuses more of them before it makes objects.
+    """Return a decoder for the head's list of arrays (type and shape), of at most `most`
+    entries.
+    """
+    # msgspec refuses more arrays before it makes objects.
     limit = msgspec.Meta(max_length=most)
     return msgspec.msgpack.Decoder(Annotated[list[tuple[str, tuple[int, ...]]], limit])
 
 
 def _array(take: Take, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Read the numbers of one array of a message.
+
+    Parameters
+    ----------
+    take : callable
+        Returns the next bytes of the message.
+    dtype : str
+        Type string of NumPy, from the message.
+    shape : tuple of int
+        Shape, from the message.
+
+    Raises
+    ------
+    DamagedMessage
+        The type or shape is not allowed, or bytes are missing.
+    """
     if (
         dtype not in _NUMBERS
         or len(shape) > 8

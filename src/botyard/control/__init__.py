@@ -5,9 +5,9 @@
     control = Control(sim)
     control.do(USER, AddRobot(model="p3dx", robot="ann"))
 
-Interfaces translate requests of their peers into operations. Permissions,
-``--read-only``, validation of arguments, settling and the audit log are implemented
-here, once for all interfaces.
+Interfaces translate requests of their peers into operations. Permissions, ``--read-only``,
+validation of arguments, the immediate effect of changes in a paused world, and the audit log are
+implemented here, once for all interfaces.
 """
 
 from botyard.control.adding import (
@@ -36,15 +36,18 @@ from botyard.control.driving import (
     MoveJoystick,
     PressEmergencyStop,
     SetAnalogInput,
+    SetCharge,
     SetDigitalInputs,
     TakeRobot,
 )
 from botyard.control.entities import SetBodyInfo, SetBodyState
 from botyard.control.files import ReadFile
+from botyard.control.floor import ClearField, MarkFloor, RemoveZone, SetZone
 from botyard.control.history import Branch
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.movie import CancelMovie, WriteMovie
 from botyard.control.operation import OPERATIONS, Operation
+from botyard.control.placing import FindPlaces
 from botyard.control.recording import SaveRecording, StartRecording, StopRecording
 from botyard.control.time import (
     HoldTime,
@@ -55,12 +58,14 @@ from botyard.control.time import (
     StepNow,
     Throttle,
 )
+from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
     ClearMap,
     Exit,
     FreeMaps,
     LoadMap,
+    LookAtMap,
     ReloadMap,
     RotateLog,
     SendMap,
@@ -78,20 +83,26 @@ __all__ = [
     "Branch",
     "Caller",
     "CancelMovie",
+    "ClearField",
     "ClearMap",
     "CloneRobots",
     "CommandDevice",
     "Control",
+    "DockRobots",
     "Done",
     "Drive",
     "EnableMotors",
     "Exit",
+    "FindPlaces",
     "FreeMaps",
+    "GoTo",
     "Hold",
     "HoldTime",
     "Level",
     "LoadMap",
     "LoadWorld",
+    "LookAtMap",
+    "MarkFloor",
     "MoveJoystick",
     "Operation",
     "Pause",
@@ -102,18 +113,22 @@ __all__ = [
     "Redo",
     "ReloadMap",
     "Remove",
+    "RemoveZone",
     "Reset",
     "Resume",
     "RotateLog",
     "SaveRecording",
     "SendMap",
+    "SendRobots",
     "SetAnalogInput",
     "SetBodyInfo",
     "SetBodyState",
+    "SetCharge",
     "SetDigitalInputs",
     "SetGhost",
     "SetOdometryErrors",
     "SetSpeed",
+    "SetZone",
     "StartRecording",
     "Step",
     "StepNow",

@@ -1,4 +1,4 @@
-"""Operations that add robots to the world: of a model, in groups, or as copies."""
+"""Operations that add robots to the world: one robot, a group of robots, or copies of robots."""
 
 from __future__ import annotations
 
@@ -31,33 +31,34 @@ from botyard.errors import (
     NameTakenError,
     WorldError,
 )
-from botyard.formats.models import find_robot
+from botyard.formats.models import find_robot, is_robot_file
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.names import check_name, is_name, shown
-from botyard.sim.placement import FreePlaces
+from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.simulation import Robot, Simulation
-from botyard.worlds.warmup import has_mass_kernels
 
 T = TypeVar("T")
 
+# Clients of an open port must not be able to slow a simulation down without limit.
 MAX_ROBOTS: Final = 10_000
-"""Maximum number of robots up to which clients (page, ROS) may add more."""
+"""Maximum number of robots in the world after clients (page, ROS) add robots."""
 MAX_ROBOTS_PER_REQUEST: Final = 1000
 """Maximum number of robots that one request adds."""
+# A small batch delays the next step so little that clients notice no pause.
 ROBOTS_PER_BATCH: Final = 50
 """Batch size: robots that are added between two steps of the run loop."""
-NO_ROBOT_HOST: Final = "no robots can be added"
+NO_ROBOT_HOST: Final = "this simulator cannot add robots"
 
 
 @dataclass(frozen=True, slots=True)
 class AddedRobots:
-    """Robots that were added.
+    """Robots that an operation has added.
 
     Attributes
     ----------
     robots : tuple of str
-        Their names.
+        Names of the robots.
     served : Future
         Done when their ports are open; fails with `PortError` if one cannot be opened.
     """
@@ -69,6 +70,11 @@ class AddedRobots:
 def library_model(name: str) -> RobotSpec:
     """Return a robot model of the library by name; clients may not name files.
 
+    Parameters
+    ----------
+    name : str
+        Name as a client sent it.
+
     Raises
     ------
     ModelError, ModelFileError
@@ -76,20 +82,25 @@ def library_model(name: str) -> RobotSpec:
     """
     if (
         # Separators and suffixes of model files: `find_robot` would open such a path.
-        "/" in name
-        or "\\" in name
-        or not is_name(name)
-        or name.lower().endswith((".p", ".toml"))
+        "/" in name or "\\" in name or not is_name(name) or is_robot_file(name)
     ):
         raise ModelError(
             f'no robot model "{shown(name)}": expected the name of a model, not a file'
         )
 
+    # By now the name cannot be a path, so the search stays within the library.
     return find_robot(name)
 
 
 def check_robot_count(control: Site, number: int) -> None:
     """Raise an error if clients may not add `number` more robots.
+
+    Parameters
+    ----------
+    control : Site
+        Context of the operation.
+    number : int
+        Number of further robots.
 
     Raises
     ------
@@ -112,6 +123,19 @@ class AddRobot(Operation[Future[AddedRobots]]):
     a name the robot gets a unique one; with `rename` it also gets another name if its
     own is taken. Without a pose it stands on the next free place at the map's home;
     with `near`, on the free place nearest to the pose.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    robot : str
+        Name of the robot; empty: a unique one.
+    pose : Pose, optional
+        True pose, m, m, rad; by default the next free place at the map's home.
+    near : bool
+        Use the free place nearest to the pose, instead of the pose itself.
+    rename : bool
+        Use another name if the given one is taken, instead of an error.
     """
 
     model: str = argument(text(1000))
@@ -120,10 +144,13 @@ class AddRobot(Operation[Future[AddedRobots]]):
     near: bool = argument(boolean, False)
     rename: bool = argument(boolean, False)
     audit = logging.INFO
-    tells = "every interface offers the robot: a port, ROS topics, an entry on the page"
+    tells = (
+        "every interface offers the robot: it gets a port, ROS topics and an entry "
+        "on the page"
+    )
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Perform the operation.
+        """Add the robot.
 
         Raises
         ------
@@ -141,8 +168,8 @@ class AddRobot(Operation[Future[AddedRobots]]):
         if _is_movable(spec):
             # Nothing has to be compiled, so the robot is added before this call returns.
             return resolved(self._add(control, caller, spec))
-        # Raise errors of the name now; they would otherwise come after the
-        # compilation.
+        # Raise errors of the name now, because the client would otherwise get them only
+        # after the compilation.
         self._free_name(control.sim)
 
         def work() -> Generator[Future[None] | None, None, AddedRobots]:
@@ -153,9 +180,13 @@ class AddRobot(Operation[Future[AddedRobots]]):
 
     def _free_name(self, sim: Simulation) -> str:
         wanted = self.robot
+        # An empty name is chosen later, in `_add`, because other robots may be added
+        # before.
         if wanted:
             check_name(wanted, error=NameRuleError)
             if (
+                # The snapshot, the robots and the boxes may differ between two steps,
+                # so all three are checked.
                 wanted in sim.snapshot.rows
                 or wanted in sim.robots
                 or wanted in sim.core.box_names
@@ -171,6 +202,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
 
     def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> AddedRobots:
         sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
+        # Check the name again: another client may have taken it during the compilation.
         wanted = self._free_name(sim)
         check_robot_count(control, 1)
         if self.pose is None:
@@ -195,28 +227,53 @@ class AddRobots(Operation[Future[AddedRobots]]):
     """Add many robots of a library model on the free places around a pose.
 
     They are added in batches between which the world runs.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    number : int
+        Number of robots, from 1 to `MAX_ROBOTS_PER_REQUEST`.
+    pose : Pose, optional
+        Centre of the search for places, m, m, rad; by default the map's home.
+    places : tuple of Pose
+        Places of the first robots, as from `FindPlaces`. If one is not free any more,
+        its robot gets the nearest free place.
     """
 
     model: str = argument(text(1000))
     number: int = argument(count(1, MAX_ROBOTS_PER_REQUEST))
     pose: Pose | None = argument(optional(a_pose), None)
+    places: tuple[Pose, ...] = argument(each(a_pose, MAX_ROBOTS_PER_REQUEST), ())
     audit = logging.INFO
     tells = AddRobot.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Perform the operation."""
+        """Start to add the robots in batches.
+
+        Raises
+        ------
+        WorldError
+            There would be more than `MAX_ROBOTS` robots, or this simulator adds none.
+        ModelError
+            No model has this name.
+        """
         sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         check_robot_count(control, self.number)
         spec = robot_host.equip(library_model(self.model))
-        # One search for all batches, which does not start at the center again for each.
+        # One search serves all batches, so that it does not restart at the centre for
+        # each.
         places = FreePlaces(
             sim.core.engine, spec, self.pose or sim.core.places.home, self.number
         )
+        wanted = list(self.places[: self.number])
 
         def add(some: int) -> list[Robot]:
             # Other clients may have added robots between two batches.
             check_robot_count(control, some)
-            poses = places.take(some)
+            poses = _free_ones(sim, spec, wanted[:some])
+            del wanted[:some]
+            poses += places.take(some - len(poses))
             return robot_host.add_robots(
                 spec, poses, sim.core.unique_names(spec.name, len(poses))
             )
@@ -237,6 +294,21 @@ class AddRobots(Operation[Future[AddedRobots]]):
         return describe_robots(result.robots, "added")
 
 
+def _free_ones(sim: Simulation, spec: RobotSpec, wanted: Sequence[Pose]) -> list[Pose]:
+    """Return places, those that something stands at replaced by the nearest free ones."""
+    if not wanted:
+        return []
+    is_free = sim.core.engine.trial(on_trial(spec))
+    poses: list[Pose] = []
+    for pose in wanted:
+        poses.append(
+            pose
+            if is_free(pose)
+            else sim.core.places.near(spec, pose, 1, given=poses)[0]
+        )
+    return poses
+
+
 def _an_addition(value: Any, what: str, /) -> AddRobot:
     if not isinstance(value, AddRobot):
         raise ArgumentError(
@@ -252,6 +324,11 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
 
     They are added in batches between which the world runs. For each robot, the result
     has the result of `AddRobot` or its error.
+
+    Parameters
+    ----------
+    robots : tuple of AddRobot
+        Robots, at most `MAX_ROBOTS_PER_REQUEST`; the results are in the same order.
     """
 
     robots: tuple[AddRobot, ...] = argument(each(_an_addition, MAX_ROBOTS_PER_REQUEST))
@@ -261,7 +338,16 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
     def perform(
         self, control: Site, caller: Caller
     ) -> Future[tuple[AddedRobots | BotyardError, ...]]:
-        """Perform the operation."""
+        """Start to add the robots in batches.
+
+        If a robot cannot be added, its place in the result holds the error; the other
+        robots are still added.
+
+        Raises
+        ------
+        WorldError
+            This simulator adds no robots.
+        """
 
         def work() -> Generator[
             Future[AddedRobots] | None, None, tuple[AddedRobots | BotyardError, ...]
@@ -275,6 +361,8 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
                         yield added
                     results.append(added.result())
                 except BotyardError as error:
+                    # One wrong robot must not remove the other robots, which the caller
+                    # may already use.
                     results.append(error)
 
                 # Let the world run after each batch.
@@ -295,14 +383,20 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
 
 @dataclass(frozen=True, kw_only=True)
 class CloneRobots(Operation[Future[AddedRobots]]):
-    """Add another robot of the same model next to each of these."""
+    """Copy robots: add a robot of the same model next to each of these robots.
+
+    Parameters
+    ----------
+    robots : tuple of str
+        Names of the robots to copy.
+    """
 
     robots: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
     tells = AddRobot.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Perform the operation; robots that no longer exist are ignored.
+        """Add a copy of each robot; robots that no longer exist are ignored.
 
         Raises
         ------
@@ -311,8 +405,7 @@ class CloneRobots(Operation[Future[AddedRobots]]):
         """
         sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         there = [n for n in self.robots if n in sim.robots]
-        # Some missing robots are no error: clients select robots that others may
-        # remove.
+        # Some missing robots are no error: other clients may remove selected robots.
         if not there and self.robots:
             raise control.unknown(self.robots[0])
         check_robot_count(control, len(there))
@@ -341,8 +434,20 @@ class CloneRobots(Operation[Future[AddedRobots]]):
 def register_added(
     control: Site, caller: Caller, robots: Sequence[Robot]
 ) -> AddedRobots:
-    """Store the source that added robots, and open their ports."""
+    """Store the source that added robots, and open their ports.
+
+    Parameters
+    ----------
+    control : Site
+        Context of the operation.
+    caller : Caller
+        Caller; its source can remove these robots by `Reset`.
+    robots : sequence of Robot
+        Robots that are in the world.
+    """
     names = tuple(robot.name for robot in robots)
+    # Record the source before the ports are opened, so that a `Reset` finds robots
+    # whose ports failed.
     control.spawned.update(dict.fromkeys(names, caller.source))
     return AddedRobots(
         names, control.part(control.robot_host, NO_ROBOT_HOST).serve(robots)
@@ -350,7 +455,15 @@ def register_added(
 
 
 def describe_robots(names: Sequence[str], what: str) -> str:
-    """Return a log line such as ``ann and 2 more added``."""
+    """Return a log line such as ``ann and 2 more added``.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names; the line contains the first name, and the number of the others.
+    what : str
+        Participle: ``added`` or ``removed``.
+    """
     if not names:
         return f"no robot {what}"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -362,7 +475,12 @@ def _is_movable(spec: RobotSpec) -> bool:
 
     Kernels for mass are compiled for the first body with mass.
     """
-    return spec.dynamics is None or has_mass_kernels()
+    # Most robots have no mass, and do not need the import below.
+    if spec.dynamics is None:
+        return True
+    from botyard.worlds.warmup import has_mass_kernels
+
+    return has_mass_kernels()
 
 
 def _in_portions(
@@ -372,7 +490,7 @@ def _in_portions(
     portions: Sequence[T],
     add: Callable[[T], list[Robot]],
 ) -> Future[AddedRobots]:
-    """Add robots of these models in batches, with steps in between.
+    """Add robots in batches, and let the world run between the batches.
 
     The future is done when the robots' ports are open. If a batch fails, the robots of
     the batches before it stay and get their ports; then the error is raised.
@@ -380,6 +498,7 @@ def _in_portions(
     robot_host = control.part(control.robot_host, NO_ROBOT_HOST)
 
     def work() -> Generator[Future[None] | None, None, AddedRobots]:
+        # Compile the kernels once before the first batch, because this takes seconds.
         if not all(map(_is_movable, specs)):
             yield control.mass_kernels()
         robots: list[Robot] = []
@@ -388,6 +507,8 @@ def _in_portions(
             try:
                 some = add(portion)
             except BotyardError as error:
+                # Robots of earlier batches are in the world, so they need ports before
+                # the error is raised.
                 failed = error
                 break
 
@@ -403,12 +524,14 @@ def _in_portions(
             caller,
             [r for r in robots if control.sim.robots.get(r.name) is r],
         )
+
         # Report success only when clients can connect.
         yield result.served
         if failed is not None:
             raise (
                 WorldError(
-                    f"{describe_robots(result.robots, 'added')}, then stopped: {failed}"
+                    f"{describe_robots(result.robots, 'added')}; then adding "
+                    f"stopped: {failed}"
                 )
                 if robots
                 else failed

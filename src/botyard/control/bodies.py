@@ -32,18 +32,19 @@ from botyard.sim.simulation import Simulation
 class Remove(Operation[None]):
     """Remove robots, obstacles and boxes of the map, and disconnect their clients.
 
-    If some of the names are unknown, the others are removed nevertheless, and then the
-    error is raised.
+    If some of the names are unknown, the bodies with known names are still removed
+    before the error is raised.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
     tells = (
-        "their clients are disconnected, their topics and entries on the page disappear"
+        "the clients of the robots are disconnected; their topics and entries on "
+        "the page disappear"
     )
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Remove the named bodies.
 
         Raises
         ------
@@ -54,7 +55,9 @@ class Remove(Operation[None]):
             control.sim,
             control.part(control.robot_host, "nothing can be removed"),
         )
+        # Copy the names before the removal, which changes them.
         boxes = frozenset(sim.core.box_names)
+
         # A name that occurs twice is removed once.
         names = list(dict.fromkeys(self.names))
         there = [n for n in names if n in sim.robots or n in boxes]
@@ -67,7 +70,7 @@ class Remove(Operation[None]):
                 control.of_world.discard(gone)
 
         # The error comes after the removal, so that one wrong name does not block the
-        # others.
+        # other removals.
         missing = next(
             (
                 n
@@ -77,6 +80,8 @@ class Remove(Operation[None]):
             None,
         )
         if missing is not None:
+            # The removal has happened, so clients must see it although an error
+            # follows.
             control.settle()
             if there:
                 control.audit(caller, Remove(names=tuple(there)), None)
@@ -89,14 +94,21 @@ class Remove(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Operation[None]):
-    """Put robots and boxes at true poses (m, m, rad), even if another body is there."""
+    """Put robots and boxes at true poses (m, m, rad), even if another body is there.
+
+    Parameters
+    ----------
+    to : tuple of (str, Pose)
+        Name and true pose of each body. If some names are unknown, the other bodies are
+        placed before the error.
+    """
 
     to: tuple[tuple[str, Pose], ...] = argument(
         each(lambda value, what, /: _placement(value, what))
     )
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Put the bodies at the given poses.
 
         Raises
         ------
@@ -112,9 +124,12 @@ class Place(Operation[None]):
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
             if not caller.ignores_crowd_limit:
+                # Many bodies at one place make each step slow, so clients may not pile
+                # them up.
                 sim.core.overlap_limit.enter(which, pose.x, pose.y)
             sim.put(which, pose, caller.source)
 
+        # A body that occurs twice gets its last pose.
         for_each(dict(self.to), put)
 
 
@@ -129,6 +144,15 @@ class PlaceAxis(Operation[None]):
     """Set one coordinate of a robot's true pose.
 
     Axis 0 is x (m), 1 is y (m), 2 is the heading (rad).
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    axis : int
+        0, 1 or 2.
+    value : float
+        New coordinate, m or rad.
     """
 
     robot: str = argument(name)
@@ -136,7 +160,7 @@ class PlaceAxis(Operation[None]):
     value: float = argument(real())
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Set the coordinate of the robot's pose.
 
         Raises
         ------
@@ -154,13 +178,28 @@ class Hold(Operation[None]):
 
     A held body does not move by itself until every client that holds it has released
     it.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of robots and boxes.
+    on : bool
+        True holds them, False releases the hold of this client only.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Hold the bodies, or release them.
+
+        Raises
+        ------
+        UnknownNameError
+            The only body is unknown.
+        WorldError
+            Some of several bodies are unknown; the other bodies are held.
+        """
         for_each(
             dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller)
         )
@@ -171,14 +210,25 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
 
     The client's source releases the body when none of its clients holds it any more.
 
+    Parameters
+    ----------
+    control : Site
+        Context of the operation.
+    body : str
+        Name of a robot or box.
+    on : bool
+        True holds it, False releases it.
+    caller : Caller
+        Client; its key distinguishes the clients of one source.
+
     Raises
     ------
     UnknownNameError
         No body has this name.
     """
     is_held = caller.source in control.sim.core.holders(body)
-    # If the source holds nothing, the stored clients belong to a removed body, or to a
-    # moment that the world has left.
+    # If the source holds nothing, the stored clients refer to a removed body, or to a
+    # state before the world was set back.
     clients = control.held.pop((body, caller.source), set()) if is_held else set()
     # Several clients of one source may hold the same body.
     (clients.add if on else clients.discard)(caller.key)
@@ -191,10 +241,19 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset(Operation[None]):
-    """Put robots and boxes, or all of them, at their start poses, at rest.
+    """Return some or all robots and boxes to their start poses, at rest.
 
-    Their odometry is zero then. With `spawned`, the robots that this source added are
+    Their odometry is then zero. With `spawned`, the robots that this source added are
     removed first; without `starts`, nothing else is done.
+
+    Parameters
+    ----------
+    names : tuple of str, optional
+        Names of bodies; None: all.
+    spawned : bool
+        Whether to remove the robots that this source added.
+    starts : bool
+        Whether bodies return to their start poses.
     """
 
     names: tuple[str, ...] | None = argument(optional(NAMES), None)
@@ -202,7 +261,16 @@ class Reset(Operation[None]):
     starts: bool = argument(boolean, True)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Return the bodies to their start poses.
+
+        Raises
+        ------
+        UnknownNameError
+            The only body is unknown.
+        WorldError
+            Some of several bodies are unknown; the other bodies are at their start
+            poses.
+        """
         sim = control.sim
         if self.spawned:
             gone = [
@@ -210,6 +278,7 @@ class Reset(Operation[None]):
                 for n, source in control.spawned.items()
                 if source == caller.source and n in sim.robots
             ]
+
             # Removed robots are dropped as well, so that the table cannot grow.
             control.spawned = {
                 n: source
@@ -226,7 +295,9 @@ class Reset(Operation[None]):
         else:
             there = {*sim.robots, *sim.core.box_names}
             sim.put_back([n for n in self.names if n in there], caller.source)
-            # The known bodies are reset before the error about the others is raised.
+
+            # The known bodies are reset before the error about unknown bodies is
+            # raised.
             missing = [n for n in self.names if n not in there]
             for_each(
                 dict.fromkeys(self.names),
@@ -245,7 +316,15 @@ class SetGhost(Operation[None]):
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Make the robot a ghost, or a normal robot again.
+
+        Raises
+        ------
+        UnknownNameError
+            No robot has this name.
+        WorldError
+            The body is an obstacle.
+        """
         control.robot(self.robot).port(caller.source).set_ghost(self.on)
 
 
@@ -257,7 +336,15 @@ class SetOdometryErrors(Operation[None]):
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Switch the odometry errors of the robot on or off.
+
+        Raises
+        ------
+        UnknownNameError
+            No robot has this name.
+        WorldError
+            The body is an obstacle.
+        """
         control.robot(self.robot).port(caller.source).set_odometry_errors(self.on)
 
 
@@ -265,14 +352,14 @@ class SetOdometryErrors(Operation[None]):
 class TakeBodies(Operation[Simulation]):
     """Get write access to the bodies, to command forces, velocities and joints.
 
-    It is for programs, and also covers masses. The permission is checked once, here.
-    The engine's queue then checks and journals each command of the stream.
+    Programs use it, also to set masses. The permission is checked once, here. The
+    engine's queue then checks and journals each command of the stream.
     """
 
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Simulation:
-        """Perform the operation."""
+        """Return the simulation, with its methods for commands to bodies."""
         return control.sim
 
 

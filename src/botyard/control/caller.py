@@ -16,18 +16,18 @@ class Level(IntEnum):
     """
 
     WATCH = 1
-    """Read the state of the world."""
+    """Permission to read the state of the world."""
     DRIVE = 2
-    """Drive robots and read their sensors."""
+    """Permission to drive robots and to read their sensors."""
     CHANGE = 3
-    """Change the world for all clients."""
+    """Permission to change the world for all clients."""
     OWN = 4
-    """End the program."""
+    """Permission to end the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Caller of an operation.
+    """Source of an operation: a client or the user, with its permission level.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class Caller:
     level : Level
         Permission level of the caller.
     about : str
-        Description for messages and the log.
+        Description of the caller for messages and the log.
     key : hashable
-        Identifies one of several clients of a source. It is used for fair queueing, and
-        to release everything that the client holds when it disconnects.
+        Identifies one of several clients of a source. The key is used for fair
+        queueing, and to release everything that the client holds when it disconnects.
     is_user : bool
         Whether this is the user of the program, to whom ``--read-only`` does not apply.
     ignores_crowd_limit : bool
@@ -52,7 +52,8 @@ class Caller:
         next poll.
     undo_group : int, optional
         Makes changes of the caller available for `Undo`. Operations with the same
-        number other than 0 are one step, with 0 each is a step. None: no undo.
+        number other than 0 are one step; with 0, each operation is a step. None: no
+        undo.
     log : LoggerAdapter, optional
         Log for this caller's operations; by default the log of `botyard.control`.
     """
@@ -68,7 +69,7 @@ class Caller:
     log: logging.LoggerAdapter[logging.Logger] | None = None
 
     def __str__(self) -> str:
-        """Return the description."""
+        """Return the description of the caller, for messages."""
         return self.about or self.source
 
 

@@ -32,7 +32,7 @@ EXIT_DENIED: Final = "not allowed from another machine (--allow-client-exit)"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An operation that was performed.
+    """Record of an operation that was performed.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ Listener = Callable[[Done], None]
 
 
 class Control(Site):
-    """Performs operations for callers.
+    """Performer of operations: it checks and carries out the operations that callers request.
 
-    For each operation it checks the permission, performs the operation, settles a
-    paused world, writes the audit line, and notifies the listeners. The parts of the
-    simulator (clock, maps, robot_host and so on) are attributes that the composition sets.
+    For each operation it checks the permission, performs the operation, applies queued changes if
+    the simulation is paused, writes a line in the audit log, and notifies the listeners. The parts
+    of the simulator (clock, maps, robot_host and so on) are attributes that the composition sets.
     An operation that needs a missing part is refused.
 
     Parameters
@@ -86,12 +86,27 @@ class Control(Site):
     def denial(self, caller: Caller, operation: type[Operation[Any]] | Level) -> str:
         """Return the reason why a caller may not perform an operation; empty if it may.
 
-        A level stands for all operations of that level.
+        If a level is given instead of an operation, the result is valid for all operations of that
+        level.
+
+        Parameters
+        ----------
+        caller : Caller
+            The caller.
+        operation : type or Level
+            Class of the operation, or a level for all of its operations.
+
+        Returns
+        -------
+        str
+            Reason for the caller: a recording is shown, ``--read-only`` is set, or its
+            level is too low. Empty if the caller may perform it.
         """
         level = operation if isinstance(operation, Level) else operation.level
         if (
             self.shows_recording
-            # A level alone says nothing about recordings.
+            # A level alone does not show whether the operation is allowed in
+            # recordings.
             and not isinstance(operation, Level)
             and not operation.in_recordings
         ):
@@ -117,11 +132,26 @@ class Control(Site):
         )
 
     def allows(self, caller: Caller, operation: type[Operation[Any]] | Level) -> bool:
-        """Return whether a caller may perform an operation, or all of a level."""
+        """Return whether a caller may perform an operation, or all operations of a level.
+
+        Parameters
+        ----------
+        caller : Caller
+            The caller.
+        operation : type or Level
+            Class of the operation, or a level for all of its operations.
+        """
         return not self.denial(caller, operation)
 
     def check(self, caller: Caller, operation: type[Operation[Any]] | Level) -> None:
         """Raise an error if a caller may not perform an operation.
+
+        Parameters
+        ----------
+        caller : Caller
+            The caller.
+        operation : type or Level
+            Class of the operation, or a level for all of its operations.
 
         Raises
         ------
@@ -136,6 +166,13 @@ class Control(Site):
 
     def do(self, caller: Caller, operation: Operation[T]) -> T:
         """Perform an operation for a caller.
+
+        Parameters
+        ----------
+        caller : Caller
+            Caller; its level must include the operation's.
+        operation : Operation
+            The operation with its arguments, which are valid.
 
         Returns
         -------
@@ -156,9 +193,11 @@ class Control(Site):
         # The journal names the caller for all commands that the operation issues.
         with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
-        # After the undo context, which needs the state before the change takes effect.
+        # Settle after the undo context, which needs the state before the change takes
+        # effect.
         if operation.settles and caller.settles:
             self.settle()
+
         # The audit line of a slow operation follows when its result is known.
         if isinstance(result, Future):
             result.add_done_callback(
@@ -179,7 +218,17 @@ class Control(Site):
             self.audit(caller, operation, future.result())
 
     def audit(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
-        """Write the audit line, and notify the listeners."""
+        """Write the line for an operation in the audit log, and notify the listeners.
+
+        Parameters
+        ----------
+        caller : Caller
+            Caller of the operation.
+        operation : Operation
+            The operation with its arguments.
+        result : object
+            Its result; for a slow operation, the result of its future.
+        """
         self._undoing.done(self, caller, operation, result)
         if operation.writes:
             # A file that is written again moves to the end of the list.
@@ -201,7 +250,15 @@ class Control(Site):
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Register a listener for performed operations.
 
-        Return a function to unregister it.
+        Parameters
+        ----------
+        listener : callable
+            Receives a `Done` after each operation, in the thread that performed it.
+
+        Returns
+        -------
+        callable
+            Unregisters the listener.
         """
         return self._listeners.add(listener)
 

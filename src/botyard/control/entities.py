@@ -30,7 +30,20 @@ MAX_TAGS: Final = 100
 
 
 def a_twist(value: Any, what: str, /) -> Twist:
-    """Return a valid velocity of three numbers."""
+    """Return a velocity, checked to be three finite numbers within the engine's range.
+
+    Parameters
+    ----------
+    value : tuple or list
+        Velocity, m/s, m/s, rad/s.
+    what : str
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ArgumentError
+        The value is not three finite numbers within the engine's range.
+    """
     if not isinstance(value, (tuple, list)) or len(value) != 3:
         raise ArgumentError(f"{what}: expected three numbers, m/s, m/s and rad/s")
     try:
@@ -40,7 +53,7 @@ def a_twist(value: Any, what: str, /) -> Twist:
             f"{what}: expected three numbers, m/s, m/s and rad/s"
         ) from None
 
-    # The command checks the range.
+    # The command checks the range of the twist.
     SetTwist(twist)
     return twist
 
@@ -50,6 +63,15 @@ class SetBodyState(Operation[None]):
     """Set the true pose or velocity of a robot or box, or both.
 
     The pose is in m, m, rad; the velocity in m/s, m/s, rad/s, in the axes of the world.
+
+    Parameters
+    ----------
+    body : str
+        Name of a robot or box.
+    pose : Pose, optional
+        True pose; None keeps it.
+    twist : Twist, optional
+        Velocity; None keeps it.
     """
 
     body: str = argument(name)
@@ -57,7 +79,7 @@ class SetBodyState(Operation[None]):
     twist: Twist | None = argument(optional(a_twist), None)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Set the pose and the velocity of the body.
 
         Raises
         ------
@@ -71,13 +93,14 @@ class SetBodyState(Operation[None]):
         sim, body = control.sim, self.body
         if body not in sim.snapshot.rows and body not in sim.fleet.rows:
             raise control.unknown(body)
-        # Zero is a valid velocity of a static body, for clients that always send one.
+        # Zero is a valid velocity of a static body, for clients that always send a
+        # velocity.
         if self.twist is not None and any(self.twist) and not control.is_movable(body):
             raise WorldError(
                 f"{shown(body)} is static: without a drive or a mass it has no velocity"
             )
 
-        # The pose comes first, because a placement stops the body.
+        # Set the pose before the velocity, because a placement stops the body.
         if self.pose is not None:
             if not caller.ignores_crowd_limit:
                 sim.core.overlap_limit.enter(body, self.pose.x, self.pose.y)
@@ -91,8 +114,19 @@ class SetBodyState(Operation[None]):
 class SetBodyInfo(Operation[None]):
     """Set client-defined information on a body.
 
-    It is a category (a number of simulation_interfaces), a description, and tags. It
-    has no effect on the simulation.
+    The information is a category (a number of simulation_interfaces), a description,
+    and tags. It has no effect on the simulation.
+
+    Parameters
+    ----------
+    body : str
+        Name of a robot or box.
+    category : int
+        Category of simulation_interfaces (EntityCategory).
+    description : str
+        Text of at most 1000 characters.
+    tags : tuple of str
+        At most `MAX_TAGS` tags of at most 100 characters.
     """
 
     body: str = argument(name)
@@ -102,7 +136,13 @@ class SetBodyInfo(Operation[None]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation; `UnknownNameError` if no body has this name."""
+        """Store the information on the body.
+
+        Raises
+        ------
+        UnknownNameError
+            No body has this name.
+        """
         rows = control.sim.core.engine.rows
         if self.body not in rows:
             raise control.unknown(self.body)

@@ -22,7 +22,7 @@ REPEAT_LOG_INTERVAL_S: Final = 60.0
 
 
 class ErrorBarrier:
-    """Calls the code of one client, and catches and logs its exceptions.
+    """Caller of one client's code, which catches and logs the exceptions of that code.
 
     Parameters
     ----------
@@ -50,7 +50,14 @@ class ErrorBarrier:
     def call(self, act: Callable[..., T], *args: object, otherwise: T) -> T:
         """Call `act`, and return its result.
 
-        Return `otherwise` if it raised, or if the client was closed before.
+        Parameters
+        ----------
+        act : callable
+            Code of the client.
+        *args : object
+            Its arguments.
+        otherwise : object
+            Result if `act` raises, or if the client was closed before.
         """
         if self.is_broken:
             return otherwise
@@ -61,7 +68,15 @@ class ErrorBarrier:
             return otherwise
 
     def run(self, act: Callable[..., object], *args: object) -> None:
-        """Call `act`, and ignore its result."""
+        """Call `act`, and ignore its return value.
+
+        Parameters
+        ----------
+        act : callable
+            Code of the client. It is not called after the client was closed.
+        *args : object
+            Its arguments.
+        """
         if not self.is_broken:
             try:
                 act(*args)
@@ -71,11 +86,17 @@ class ErrorBarrier:
     def fault(self, error: Exception) -> None:
         """Handle an exception of the client's code that the caller has caught.
 
-        For loops in which the cost of another call for each client matters.
+        Loops use this method where one more function call for each client would cost too much time.
+
+        Parameters
+        ----------
+        error : Exception
+            The exception; call this in its ``except`` block, as the log needs its
+            traceback.
         """
         if self._end is not None:
             self.is_broken = True
-            self._tell("%s: internal error, it is closed", self._what)
+            self._tell("%s: internal error; its connection is closed", self._what)
             # Closing a client whose code is broken may raise again.
             call_all_suppressing(self._end)
             return
@@ -104,7 +125,7 @@ class ErrorBarrier:
 
 
 def call_all_suppressing(*acts: Callable[[], object]) -> None:
-    """Call each function, and ignore its exceptions: for clean-up."""
+    """Call each of the functions, and ignore its exceptions: for clean-up."""
     for act in acts:
         with contextlib.suppress(Exception):
             act()

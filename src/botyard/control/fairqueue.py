@@ -1,4 +1,4 @@
-"""`FairQueue`: round-robin scheduling of jobs, one job per source at a time."""
+"""Fair scheduling of jobs: sources take turns, with one running job each (`FairQueue`)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,18 @@ class FairQueue(Generic[T]):
     def add(self, source: Hashable, job: T) -> T | None:
         """Enqueue a job.
 
-        Return the job that is dropped if the queue is full, otherwise None.
+        Parameters
+        ----------
+        source : hashable
+            Source of the job; each has a queue of its own.
+        job : object
+            The job.
 
-        The newest job of the source with the most jobs is dropped.
+        Returns
+        -------
+        object or None
+            Job that is dropped because all queues together are full: the newest job of
+            the source with the most jobs. It may be `job` itself.
         """
         queue = self._waiting.setdefault(source, deque())
         queue.append(job)
@@ -50,9 +59,15 @@ class FairQueue(Generic[T]):
         return (queue if len(queue) == len(longest) else longest).pop()
 
     def next(self) -> tuple[Hashable, T] | None:
-        """Return the next job to run and its source; None if there is none.
+        """Return the next job to run and its source; None if no job can run.
 
         Call `finished` when the job has ended.
+
+        Returns
+        -------
+        (hashable, object) or None
+            Sources take turns, and a source with a running job waits. None if
+            `max_running` jobs run already.
         """
         if len(self._running) >= self._max_running:
             return None
@@ -64,6 +79,7 @@ class FairQueue(Generic[T]):
                 job = queue.popleft()
                 self._count -= 1
                 del self._waiting[source]
+
                 # The source moves behind the other sources.
                 if queue:
                     self._waiting[source] = queue
@@ -72,7 +88,13 @@ class FairQueue(Generic[T]):
         return None
 
     def finished(self, source: Hashable) -> None:
-        """Mark the running job of a source as ended."""
+        """Mark the running job of a source as ended.
+
+        Parameters
+        ----------
+        source : hashable
+            Source whose job `next` has returned.
+        """
         self._running.discard(source)
 
     def remove(self, source: Hashable, job: T) -> None:

@@ -14,7 +14,7 @@ from botyard.errors import WorldError
 from botyard.names import shown
 
 MAX_FILES: Final = 100
-"""Maximum number of files of a run that can be read, the newest ones."""
+"""Maximum number of files of one run that clients can read; these are the newest files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,11 @@ class ReadFile(Operation[Path]):
     These operations are `WritePicture`, `WriteMovie`, `StopRecording` and
     `SaveRecording`. The file is named by its path, as these operations return it. No
     other file can be read; of each run, the newest 100 can.
+
+    Parameters
+    ----------
+    file : str
+        Path, as the operation that wrote the file has returned it.
     """
 
     file: str = argument(text(4096))
@@ -32,7 +37,7 @@ class ReadFile(Operation[Path]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Path:
-        """Perform the operation.
+        """Return the path of the file, after a check that this run has written it.
 
         Raises
         ------
@@ -54,7 +59,7 @@ class ReadFile(Operation[Path]):
 
     def summary(self, result: Any) -> str:
         """Return the line for the audit log."""
-        return f"{result} is read"
+        return f"the file {result} is read"
 
 
 __all__ = ["MAX_FILES", "ReadFile"]

@@ -1,6 +1,6 @@
 """Operation that continues from an earlier moment, for clients.
 
-To look at the past changes nothing, so it is not an operation.
+A view of the past changes nothing, so it is not an operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ NO_HISTORY: Final = "the history is off here (--history)"
 
 
 def went_elsewhere(control: Site) -> None:
-    """Forget the drivers of robots that do not exist at the restored moment."""
+    """End the manual drive of robots that do not exist at the restored moment.
+
+    Parameters
+    ----------
+    control : Site
+        Context of operations, after the world has returned to an earlier moment.
+    """
     for name in [name for name in control.driven if name not in control.sim.robots]:
         del control.driven[name]
 
@@ -28,18 +34,26 @@ def went_elsewhere(control: Site) -> None:
 class Branch(Operation[Moment]):
     """Continue from an earlier moment.
 
-    It is the last one that is kept at a simulated time (s) or before it. Clients keep
-    their connections, claims and subscriptions; their robots stop and wait for the next
-    command. Robots that did not exist at that moment are removed, and their clients
-    disconnected. Robots that were removed since return without clients.
+    The world returns to the last stored moment at or before a simulated time (s).
+    Clients keep their connections, claims and subscriptions; their robots stop and wait
+    for the next command. Robots that did not exist at that moment are removed, and
+    their clients disconnected. Robots that were removed since return without clients.
+
+    Parameters
+    ----------
+    time : float
+        Simulated time, s. The result is the moment used.
     """
 
     time: float = argument(real(0.0, unit="s"))
     audit = logging.WARNING
-    tells = "Pioneer clients as of SIM_SET_POSE, ROS a jump of /clock and `reset` in /diagnostics"
+    tells = (
+        "Pioneer clients are notified as by SIM_SET_POSE; ROS by a jump of /clock "
+        "and `reset` in /diagnostics"
+    )
 
     def perform(self, control: Site, caller: Caller) -> Moment:
-        """Perform the operation.
+        """Return the world to the earlier moment.
 
         Raises
         ------
@@ -53,7 +67,7 @@ class Branch(Operation[Moment]):
             raise NotNowError(NO_HISTORY)
         moment = sim.history.go_on_from(self.time)
         went_elsewhere(control)
-        # Steps after that moment belong to a run that is left.
+        # Steps after that moment belong to the abandoned run.
         if control.undoing is not None:
             control.undoing.clear()
         return moment

@@ -1,6 +1,6 @@
 """Operations on a simulation in the terms of simulation_interfaces.
 
-They stop it, load a world, or unload it.
+The operations stop the simulation, load a world, or unload the world.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Stop(Operation[None]):
     """
 
     audit = logging.INFO
-    tells = "as for Pause and Reset"
+    tells = "as for the operations Pause and Reset"
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Pause the simulation, and put all bodies at their start poses."""
         _stand_still(control)
-        # After the pause, so that no step follows before the reset.
+        # Reset after the pause, so that no step is made between both.
         Reset(spawned=True).perform(control, caller)
         # `is_stopped` compares the tick: any later step ends the state "stopped".
         control.stopped_at = control.sim.tick
 
 
 def _stand_still(control: Site) -> None:
-    """Pause, and cancel requested steps, which would otherwise continue."""
+    """Pause the simulation, and cancel the requested steps, which would otherwise continue."""
     clock = control.part(control.clock, NO_CLOCK)
     clock.pause()
     clock.cancel_steps()
@@ -62,10 +62,17 @@ def _unload(control: Site, caller: Caller) -> None:
 class LoadWorld(Operation[Future[bool]]):
     """Load a map or world, and stop the simulation.
 
-    It is loaded by name from the allowed folders, or from the bytes of its file. The
-    previous world is removed, with the robots that it added by this operation and those
-    that this source added. Robots of the command line stay and return to their start
-    poses. If the new world cannot be loaded, the previous one continues.
+    The world is loaded by name from the allowed folders, or from the bytes of its file.
+    The previous world is removed, with the robots that its `LoadWorld` added, and the
+    robots that this source added. Robots of the command line stay and return to their
+    start poses. If the new world cannot be loaded, the previous one continues.
+
+    Parameters
+    ----------
+    map : str
+        Name of the map or world; with `data`, the name of its file.
+    data : bytes, optional
+        Contents of the file.
     """
 
     map: str = argument(text(1000))
@@ -74,9 +81,18 @@ class LoadWorld(Operation[Future[bool]]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Perform the operation.
+        """Start to load the world.
 
-        The future fails if the file cannot be found or read.
+        Returns
+        -------
+        Future
+            True when the world is in place. It fails if the file cannot be found or
+            read; the previous world then continues.
+
+        Raises
+        ------
+        WorldError
+            This simulator cannot load maps, or its time cannot be paused.
         """
         maps = control.part(control.maps, NO_MAPS)
         control.part(control.clock, NO_CLOCK)
@@ -124,12 +140,12 @@ class UnloadWorld(Operation[None]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Remove the map and the robots of the loaded world, and pause.
 
         Raises
         ------
         NotNowError
-            No world is loaded, or one is being loaded, so that the result would be
+            No world is loaded, or a world is being loaded, so that the result would be
             unpredictable.
         """
         if control.loading:
@@ -140,7 +156,7 @@ class UnloadWorld(Operation[None]):
         _stand_still(control)
         _unload(control, caller)
         maps.clear()
-        # Identity of the scene shows later whether another map was loaded.
+        # Keep the scene: its identity shows later whether another map was loaded.
         control.unloaded = control.sim.scene
 
 

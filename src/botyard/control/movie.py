@@ -45,6 +45,25 @@ class WriteMovie(Operation[Future[Path]]):
     The part is from `begin` to `end` (simulated time, s) of the recording that is
     shown, or of the history of the simulation. The name may set the stem of the file.
     The format ``png`` writes a picture of the end.
+
+    Parameters
+    ----------
+    movie : str
+        Stem of the file; empty: the program chooses it.
+    format : str
+        One of `FORMATS`; empty: the usual one.
+    speed : float
+        Simulated seconds per second of the movie.
+    fps : float
+        Frames per second; 0: 25, but at most the rate of moments.
+    width : int
+        Width of the picture, pixels.
+    theme : str
+        One of `THEMES`.
+    follow : str
+        Name of the robot at the centre; empty: the picture does not move.
+    scans : tuple of str
+        Names of robots whose laser scans are drawn.
     """
 
     begin: float = argument(real(*TIMES, unit="s"))
@@ -64,7 +83,7 @@ class WriteMovie(Operation[Future[Path]]):
     in_recordings = True
 
     def __post_init__(self) -> None:
-        """Validate the arguments."""
+        """Check that the arguments are valid together."""
         super().__post_init__()
         if self.end < self.begin:
             raise ArgumentError(
@@ -72,7 +91,7 @@ class WriteMovie(Operation[Future[Path]]):
             )
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Perform the operation.
+        """Start to write the movie.
 
         Raises
         ------
@@ -96,7 +115,7 @@ class CancelMovie(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Cancel the movie in progress.
 
         Raises
         ------

@@ -84,7 +84,7 @@ class Operation(Generic[T_co]):
             OPERATIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        """Validate the arguments."""
+        """Check and convert the arguments."""
         for name, check in _checks(type(self)):
             given = getattr(self, name)
             value = check(given, name)
@@ -93,7 +93,7 @@ class Operation(Generic[T_co]):
                 object.__setattr__(self, name, value)
 
     def perform(self, control: Site, caller: Caller) -> T_co:
-        """Perform the operation; the permission has already been checked.
+        """Carry out the operation; the permission has already been checked.
 
         Raises
         ------
@@ -103,7 +103,13 @@ class Operation(Generic[T_co]):
         raise NotImplementedError
 
     def summary(self, result: Any) -> str:
-        """Return the line for the audit log."""
+        """Return the line for the audit log.
+
+        Parameters
+        ----------
+        result : object
+            Result of the operation; for a slow one, the result of its future.
+        """
         values = ", ".join(
             f"{f.name}={shown(repr(getattr(self, f.name)), 40)}"
             for f in fields(cast(Any, self))
@@ -116,7 +122,15 @@ OPERATIONS: Final[dict[str, type[Operation[Any]]]] = {}
 
 
 def argument(check: Check, default: Any = MISSING) -> Any:
-    """Return a dataclass field of an operation, with its validation."""
+    """Return a dataclass field of an operation, with its validation.
+
+    Parameters
+    ----------
+    check : callable
+        Validates and converts the value; see `Check`.
+    default : object
+        Default value, which is not checked. Without it the argument is required.
+    """
     if default is MISSING:
         return field(metadata={"check": check})
     return field(default=default, metadata={"check": check})
@@ -126,7 +140,7 @@ _CHECKS: dict[type, tuple[tuple[str, Check], ...]] = {}
 
 
 def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
-    """Return names and checks of an operation's fields, cached for each class."""
+    """Return the names of an operation's fields and the check of each, cached for each class."""
     known = _CHECKS.get(kind)
     if known is None:
         # Resolving the hints is slow, so the result is cached.
@@ -149,7 +163,13 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
 
 
 def count(low: int, high: int) -> Check:
-    """Return a check for an integer from `low` to `high`."""
+    """Return a check for an integer from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high : int
+        Bounds, inclusive.
+    """
 
     def check(value: Any, what: str, /) -> int:
         return whole(value, what, low=low, high=high)
@@ -158,7 +178,15 @@ def count(low: int, high: int) -> Check:
 
 
 def real(low: float = -1e9, high: float = 1e9, unit: str = "") -> Check:
-    """Return a check for a finite number from `low` to `high`."""
+    """Return a check for a finite number from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds, inclusive.
+    unit : str
+        Unit for the error.
+    """
 
     def check(value: Any, what: str, /) -> float:
         return number(value, what, low=low, high=high, unit=unit)
@@ -180,14 +208,35 @@ def text(max_length: int) -> Check:
 
 
 def byte_string(value: Any, what: str, /) -> bytes:
-    """Return a bytes-like value as bytes."""
+    """Check of an argument: return a bytes-like value as bytes.
+
+    Parameters
+    ----------
+    value : bytes, bytearray or memoryview
+        The bytes.
+    what : str
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ArgumentError
+        The value has another type.
+    """
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise ArgumentError(f"{what}: expected bytes, found {found(value)}")
 
 
 def each(check: Check, max_items: int = 5000) -> Check:
-    """Return a check for a sequence of at most `max_items` valid items, as a tuple."""
+    """Return a check for a sequence of at most `max_items` valid items, as a tuple.
+
+    Parameters
+    ----------
+    check : callable
+        Check of one item.
+    max_items : int
+        Maximum length. It bounds the work that one request of a client can cause.
+    """
 
     def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
         if (
@@ -215,7 +264,20 @@ def optional(check: Check) -> Check:
 
 
 def a_pose(value: Any, what: str, /) -> Pose:
-    """Return a pose of finite numbers (m, m, rad)."""
+    """Check of an argument: return a pose of finite numbers (m, m, rad).
+
+    Parameters
+    ----------
+    value : Pose or sequence of float
+        Pose, m, m, rad.
+    what : str
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ArgumentError
+        The value is not three finite numbers.
+    """
     # Fast path: poses are checked at each drag of a body on the page.
     return (
         value

@@ -1,6 +1,7 @@
 """Protocols of the parts of a running simulator that operations use.
 
-They are the clock, the host of robots, the maps and so on. A null modem has only some of them.
+The parts are the clock, the host of robots, the maps and so on. A null modem has only
+some of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Control of simulated time: pause, resume, step."""
+    """Interface for the control of simulated time: pause, resume, step."""
 
     @property
     def is_paused(self) -> bool:
@@ -46,16 +47,26 @@ class Clock(Protocol):
     def step_now(
         self, count: int, progress: Callable[[int], bool] | None = None
     ) -> Future[None]:
-        """Make `count` steps at once while paused.
+        """Make steps immediately, while the simulation is paused.
 
-        The future fails with `NotNowError` if the simulation is resumed meanwhile, or
-        if the steps are cancelled. `progress` is called after each step with the number
-        of remaining steps; when it returns False, no more are made.
+        Parameters
+        ----------
+        count : int
+            Number of steps.
+        progress : callable, optional
+            Called after each step with the number of remaining steps; when it returns
+            False, no more are made.
+
+        Returns
+        -------
+        Future
+            Done when the steps are made. It fails with `NotNowError` if the simulation
+            is resumed meanwhile, or if the steps are cancelled.
         """
         ...
 
     def cancel_steps(self) -> None:
-        """Cancel the steps that `step_now` has still to make.
+        """Cancel the requested steps that have not been made yet.
 
         The futures of these requests fail with `NotNowError`.
         """
@@ -70,7 +81,7 @@ class Clock(Protocol):
         ...
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
-        """End the run soon."""
+        """End the run soon, without waiting for the end."""
         ...
 
 
@@ -78,12 +89,12 @@ class Listener(Protocol):
     """Listener that is notified of each step."""
 
     def on_snapshot(self, now: float) -> None:
-        """Handle a step; `now` is the wall time, s."""
+        """Process the world after a step; `now` is the wall time, s."""
         ...
 
 
 Portions = Generator[Future[Any] | float | None, None, T]
-"""Cooperative work in slices, as a generator.
+"""Type of cooperative work: a generator that runs in slices between steps.
 
 It yields None to let other work run, a future to wait for, or a pause in seconds.
 """
@@ -98,7 +109,7 @@ class Background(Protocol):
     def start(
         self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str
     ) -> object:
-        """Start work that is not awaited; `what` names it in the log."""
+        """Start work whose result the caller does not need; `what` names it in the log."""
         ...
 
     def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
@@ -106,12 +117,12 @@ class Background(Protocol):
         ...
 
     def portions(self, work: Portions[T], what: str) -> Future[T]:
-        """Start cooperative work, and return a future of its result."""
+        """Start cooperative work (see `Portions`), and return a future of its result."""
         ...
 
 
 class RunLoop(Clock, Protocol):
-    """Run loop that steps the world (`botyard.servers.hub`)."""
+    """Interface of the run loop, which steps the world (`botyard.servers.hub`)."""
 
     @property
     def sim(self) -> Simulation:
@@ -120,17 +131,17 @@ class RunLoop(Clock, Protocol):
 
     @property
     def speed(self) -> float:
-        """Requested speed (simulated per wall time); 0: as fast as possible."""
+        """Requested speed of the simulation (simulated per wall time); 0: as fast as possible."""
         ...
 
     @property
     def ratio(self) -> float:
-        """Measured speed (simulated per wall time)."""
+        """Measured speed of the simulation (simulated per wall time)."""
         ...
 
     @property
     def step_time(self) -> float:
-        """Wall time of a step, s."""
+        """Wall time that the computation of a step takes, s."""
         ...
 
     @property
@@ -144,16 +155,16 @@ class RunLoop(Clock, Protocol):
         ...
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of the subjects has changed.
+        """Call a function when at least one of the subjects has changed.
 
-        Return a function to unregister.
+        The result is a function that ends the calls.
 
         Several changes since the last call cause one call.
         """
         ...
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed` after each step, and when the state changes while paused."""
+        """Call a function after each step, and when the state changes while paused."""
         ...
 
     def unwatch(self, changed: Callable[[], None]) -> None:
@@ -161,26 +172,32 @@ class RunLoop(Clock, Protocol):
         ...
 
     def attach(self, listener: Listener) -> None:
-        """Register a listener of steps."""
+        """Register a listener that is notified of each step."""
         ...
 
     def detach(self, listener: Listener) -> None:
-        """Unregister a listener of steps."""
+        """Unregister a listener that is notified of each step."""
         ...
 
 
 class Host(Protocol):
-    """Runs blocking jobs in the background, and ends the simulation.
+    """Interface of the program that runs a simulation: background jobs, and the end of the run.
 
-    An event loop has a host; a null modem is one.
+    The server with an event loop has such an object; a null modem is one itself.
     """
 
     def run_in_background(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
-        """Run `job` in the background.
+        """Run a blocking job in the background.
 
-        Then call `done` with its result or its error, between two steps.
+        Parameters
+        ----------
+        job : callable
+            The job. It may run in another thread, so it must not touch the world.
+        done : callable
+            Called between two steps with the result and None, or with None and the
+            error.
         """
         ...
 
@@ -193,7 +210,7 @@ class Host(Protocol):
 
 
 class Stepper(Protocol):
-    """Lockstep: a client holds simulated time and steps it.
+    """Interface of lockstep, in which a client holds simulated time and steps the world.
 
     See `botyard.servers.lockstep`.
     """
@@ -210,11 +227,11 @@ class Stepper(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether a client holds time."""
+        """Whether a client holds simulated time."""
         ...
 
     def step(self, client: Hashable, count: int) -> None:
-        """Hold time for a client, and make `count` steps."""
+        """Hold simulated time for a client, and make `count` steps."""
         ...
 
     def command(
@@ -222,18 +239,26 @@ class Stepper(Protocol):
     ) -> None:
         """Apply AMBF's World command.
 
-        While `throttle` is set, time is held, and each change of `clock` requests
-        `skips` steps.
+        Parameters
+        ----------
+        client : hashable
+            `Caller.key` of the client.
+        throttle : bool
+            Whether simulated time is held for the client.
+        clock : bool
+            Each change of this value requests steps while time is held.
+        skips : int
+            Number of steps that a change requests.
         """
         ...
 
     def release_hold(self, client: Hashable) -> None:
-        """Release the client's hold on time."""
+        """Release a client's hold on simulated time."""
         ...
 
 
 class RobotHost(Protocol):
-    """Adds robots to the world and opens their ports.
+    """Interface of the part that adds robots to the world and opens their network ports.
 
     See `botyard.servers.pioneer.robot_servers`.
     """
@@ -245,12 +270,27 @@ class RobotHost(Protocol):
     def add_robots(
         self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]
     ) -> list[Robot]:
-        """Add robots; `serve` opens their ports."""
+        """Add robots of one model; `serve` opens their ports.
+
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model of all of these robots.
+        poses : sequence of Pose
+            True poses, m, m, rad.
+        names : sequence of str
+            Unique name of each robot.
+
+        Raises
+        ------
+        BotyardError
+            A name is taken or a pose is out of range; then no robot is added.
+        """
         ...
 
     @property
     def arrived(self) -> Sequence[Robot]:
-        """Robots that the current map has added."""
+        """Names of the robots that the current map has added."""
         ...
 
     def port_of(self, robot: str) -> int:
@@ -260,11 +300,17 @@ class RobotHost(Protocol):
     def serve(
         self, robots: Sequence[Robot], ports: Mapping[str, int] = ...
     ) -> Future[None]:
-        """Open the ports of robots, preferably the ones that `ports` maps names to."""
+        """Open the ports of robots, preferably the ports that `ports` lists by name.
+
+        Returns
+        -------
+        Future
+            Done when all ports are open; fails with `PortError` if no port is free.
+        """
         ...
 
     def work(self, portions: Portions[T]) -> Future[T]:
-        """Run cooperative work in slices."""
+        """Run cooperative work (see `Portions`), and return a future of its result."""
         ...
 
     def remove(self, names: Sequence[str]) -> None:
@@ -303,18 +349,18 @@ class Replaced:
 
 
 class Maps(Protocol):
-    """Loads maps in the background (`botyard.servers.jobs.maploading`).
+    """Interface of the part that loads maps in the background.
 
     Futures are done when the map is in place.
     """
 
     @property
     def replaced(self) -> Replaced | None:
-        """The map that the current one has replaced; None if it is the first one."""
+        """The map that the current map has replaced; None for the first map."""
         ...
 
     def put_back(self, replaced: Replaced) -> Future[bool]:
-        """Restore a map that was replaced, without the robots that it added."""
+        """Restore a replaced map, without the robots that it had added."""
         ...
 
     def load(
@@ -322,10 +368,14 @@ class Maps(Protocol):
     ) -> Future[bool]:
         """Load a map or world by name from the allowed folders.
 
-        The result is True if it was loaded, False if it is the current one. With
-        `before`, the current one is also loaded again; `before` is called with the new
-        world immediately before the map is replaced.
+        The result is True if the map was loaded, False if it is already the current
+        map. With `before`, the current map is also loaded again; `before` is called
+        with the new world immediately before the map is replaced.
         """
+        ...
+
+    def look(self, name: str, asker: Hashable) -> Future[World]:
+        """Read a map or world by name from the allowed folders; the current map stays."""
         ...
 
     def load_bytes(
@@ -343,13 +393,13 @@ class Maps(Protocol):
         ...
 
     def clear(self) -> None:
-        """Remove the map."""
+        """Remove the current map."""
         ...
 
     def names(self) -> list[tuple[str, bool]]:
         """Return the maps that clients may load, and whether each is a shipped one.
 
-        This scans folders, so do not call it in the run loop.
+        The call scans folders, so do not make it in the run loop.
         """
         ...
 
@@ -362,7 +412,7 @@ class Maps(Protocol):
 
 
 class Painter(Protocol):
-    """Draws pictures in the background (`botyard.servers.jobs.pictures`)."""
+    """Interface of the part that draws pictures in the background."""
 
     def write(self, name: str) -> Future[Path]:
         """Write a picture next to the log file, and return a future of its path."""
@@ -370,14 +420,14 @@ class Painter(Protocol):
 
 
 class Filming(NamedTuple):
-    """Movie in progress: its name, and its progress from 0 to 1."""
+    """Movie in progress."""
 
     name: str
     part: float
 
 
 class Filmer(Protocol):
-    """Makes movies of the run (`botyard.servers.jobs.movies`), one at a time."""
+    """Interface of the part that makes movies of the run, one at a time."""
 
     @property
     def present(self) -> Filming | None:
@@ -385,7 +435,7 @@ class Filmer(Protocol):
         ...
 
     def start(self, wish: Any) -> Future[Path]:
-        """Start a movie for a `botyard.control.movie.WriteMovie`.
+        """Start to make a movie; return a future of its path.
 
         Return a future of its path.
 
@@ -403,14 +453,15 @@ class Filmer(Protocol):
 
 
 class Recorded(NamedTuple):
-    """Recording in progress.
+    """Description of the recording in progress.
 
     Attributes
     ----------
     path : Path
-        Its first file.
+        Path of the first file of the recording.
     last : float
-        Simulated time that it keeps in memory until it is saved, s; 0: all is written.
+        Length of the part that is kept in memory until it is saved, simulated s; 0: all is written
+        to the file immediately.
     """
 
     path: Path
@@ -418,7 +469,7 @@ class Recorded(NamedTuple):
 
 
 class Recordings(Protocol):
-    """Records the run (`botyard.servers.jobs.recordings`), one recording at a time."""
+    """Interface of the part that records the run, one recording at a time."""
 
     @property
     def present(self) -> Recorded | None:
@@ -426,7 +477,7 @@ class Recordings(Protocol):
         ...
 
     def start(self, wish: Any) -> Path:
-        """Start a recording next to the log file for a `StartRecording`.
+        """Start a recording next to the log file; return its path.
 
         Return its path.
 
@@ -448,7 +499,7 @@ class Recordings(Protocol):
         ...
 
     def save(self, name: str) -> Future[Path]:
-        """Write the part in memory to a file; see `start`.
+        """Write the part of the recording in memory to a file; see `start`.
 
         Raises
         ------
@@ -459,20 +510,23 @@ class Recordings(Protocol):
 
 
 class LogKeeper(Protocol):
-    """Rotates the log."""
+    """Interface of the part that rotates the log."""
 
     def rotate(self) -> None:
-        """Start a new log file."""
+        """Start a new log file; old files get a number."""
         ...
 
 
 class UndoLog(Protocol):
-    """Log of steps for undo by clients (`botyard.control.undo`)."""
+    """Interface of the log of changes that clients can undo (`botyard.control.undo`)."""
 
     def check(self, caller: Caller, again: bool) -> None:
         """Check that there is a step to undo or redo.
 
-        `NotNowError` if there is none.
+        Raises
+        ------
+        NotNowError
+            There is none.
         """
         ...
 
@@ -493,9 +547,9 @@ class UndoLog(Protocol):
 
 
 def charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
-    """Run `work` and charge its CPU time.
+    """Run cooperative work, and report the CPU time that each slice has used.
 
-    Calls `spend` with the CPU time of each slice, s; waiting costs nothing.
+    `spend` receives the CPU time of each slice, s; time that the work waits is not counted.
     """
     error: BaseException | None = None
     while True:
@@ -511,7 +565,8 @@ def charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
         error = None
         try:
             yield wait
-        # The future that it waits for has failed or was cancelled; `work` must see it.
+        # The future that `work` waits for has failed or was cancelled; `work` must get
+        # the exception.
         except BaseException as thrown:
             error = thrown
 

@@ -14,7 +14,7 @@ from botyard.control.operation import Operation, argument, boolean, each, real, 
 from botyard.control.site import Site
 from botyard.errors import ArgumentError
 
-NO_RECORDINGS: Final = "recording is not available"
+NO_RECORDINGS: Final = "recordings cannot be made"
 MAX_KEPT_S: Final = 86_400.0
 MAX_PATTERN: Final = 200
 """Maximum length of a pattern of topics or robots, characters."""
@@ -25,7 +25,7 @@ _pattern = text(MAX_PATTERN)
 
 
 def _rate(value: Any, what: str, /) -> float | Mapping[str, float] | None:
-    """Return a rate of all topics, rates by patterns of topics, or None."""
+    """Return a valid limit of messages: a rate for all topics, rates by patterns, or None."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -51,6 +51,19 @@ class StartRecording(Operation[Path]):
     usual topics and all robots are recorded. `rate` limits the messages of a topic per
     simulated second, for all topics or by patterns of topics, of which the first match
     counts. 0 is one message for each step; None is the usual rates.
+
+    Parameters
+    ----------
+    recording : str
+        Stem of the file; empty: the program chooses it.
+    last : float
+        Simulated time to keep in memory, s; 0: all is written.
+    topics, robots : sequence of str
+        Patterns of names; empty: the usual topics, and all robots.
+    rate : float or mapping of str to float, optional
+        Messages per simulated second, 1/s.
+    on_stall : bool
+        Whether a stall also writes the kept part.
     """
 
     recording: str = argument(text(1000), "")
@@ -63,7 +76,7 @@ class StartRecording(Operation[Path]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Path:
-        """Perform the operation.
+        """Start the recording.
 
         Raises
         ------
@@ -86,7 +99,7 @@ class StopRecording(Operation[Future[Path]]):
     writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Perform the operation.
+        """Stop the recording.
 
         Raises
         ------
@@ -113,7 +126,7 @@ class SaveRecording(Operation[Future[Path]]):
     writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Perform the operation.
+        """Write the recording in memory to a file.
 
         Raises
         ------

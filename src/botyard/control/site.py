@@ -32,7 +32,7 @@ P = TypeVar("P")
 
 
 class BodyInfo(NamedTuple):
-    """Client-defined information on a body.
+    """Information that a client has stored about a body; the simulation ignores it.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class BodyInfo(NamedTuple):
 
 
 class Site:
-    """Context of operations; `botyard.control.control.Control` is one.
+    """Context of operations: the world, and the parts of the simulator (`Control` is one).
 
     The parts of the simulator are attributes that the composition sets. An operation
     that needs a missing part is refused.
@@ -77,41 +77,43 @@ class Site:
         The tuple is replaced when a file is added.
         """
         self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
-        """Compiles the kernels for bodies with mass in the background.
+        """Function that compiles the kernels for bodies with mass in the background.
 
         It is called before the first such body is added.
         """
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
-        """Ends the program soon, with an exit status.
+        """Function that ends the program soon, with an exit status.
 
-        With True as if it had crashed.
+        If the second argument is True, it ends as if it had crashed.
         """
         self.undoing: UndoLog | None = None
-        """Log of the steps with which clients undo their changes."""
+        """Log of the changes that clients can undo."""
         self.map_master = False
         """Whether a client has reserved the right to load maps."""
         self.wall: Callable[[], float] = time.monotonic
-        """Monotonic wall clock of the dead-man switch, s."""
+        """Function that returns monotonic wall time, s, for the dead-man switch."""
         self.driven: dict[str, tuple[Caller, float]] = {}
-        """Manually driven robots: driver and timeout of the dead-man switch.
+        """Manually driven robots by name: client that drives, and deadline of the dead-man switch.
 
-        The timeout is a time of `wall`, s (`botyard.control.driving`).
+        The deadline is a time of `wall`, s (`botyard.control.driving`).
         """
         self.held: dict[tuple[str, str], set[Hashable]] = {}
-        """Clients (`Caller.key`) that hold a body, by body and source."""
+        """Keys of the clients (`Caller.key`) that hold a body, by names of body and source."""
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, with the source that added each."""
         self.of_world: set[str] = set()
-        """Robots of the world that `LoadWorld` loaded."""
+        """Names of the robots that belong to the world loaded by `LoadWorld`."""
         self.infos: dict[str, tuple[object, BodyInfo]] = {}
         """Client-defined information on bodies by name, with the body's `identity`."""
         self.stopped_at: int | None = None
-        """Tick at which `Stop` stopped the simulation; None after a pause or resume."""
+        """Number of the step at which `Stop` stopped the simulation; None after a pause or
+        resume.
+        """
         self.unloaded: Scene | None = None
-        """The empty scene after `UnloadWorld`."""
+        """Empty scene that replaced the map in `UnloadWorld`; None without `UnloadWorld`."""
         self.loading = 0
-        """Number of worlds that `LoadWorld` is loading."""
+        """Number of worlds that `LoadWorld` is loading at the moment."""
 
     @property
     def is_stopped(self) -> bool:
@@ -124,13 +126,22 @@ class Site:
 
     @property
     def is_unloaded(self) -> bool:
-        """Whether `UnloadWorld` has removed the map, and none was loaded since."""
+        """Whether `UnloadWorld` has removed the map, and no map was loaded since."""
         return self.unloaded is not None and self.sim.scene is self.unloaded
 
     def identity(self, body: str) -> object:
         """Return an object that distinguishes a body from a later one of the same name.
 
-        It is the robot; for boxes it is the map that they belong to.
+        Parameters
+        ----------
+        body : str
+            Name of a body.
+
+        Returns
+        -------
+        object
+            The robot; for boxes the source and name of the map that they belong to.
+            Objects are compared by equality.
         """
         robot = self.sim.robots.get(body)
         return (self.sim.scene.source, self.sim.scene.name) if robot is None else robot
@@ -142,23 +153,36 @@ class Site:
         return said if said is not None and meant == self.identity(body) else None
 
     def is_movable(self, body: str) -> bool:
-        """Return whether a body can have a velocity: it has a drive or a mass."""
+        """Return whether a body can have a velocity: it has a drive or a mass.
+
+        Parameters
+        ----------
+        body : str
+            Name of a robot or a box.
+        """
         robot = self.sim.robots.get(body)
         return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(
             body
         ) is not None
 
     def settle(self) -> None:
-        """While paused, apply queued placements."""
+        """Apply queued placements immediately if the simulation is paused."""
         if self.clock is not None:
             self.clock.settle()
 
     def audit(self, caller: Caller, operation: Any, result: Any) -> None:
-        """Notify the listeners of a partly successful operation before its error."""
+        """Write the line for an operation in the audit log, and notify the listeners."""
         raise NotImplementedError
 
     def part(self, part: P | None, what: str) -> P:
         """Return a part of the simulator that an operation needs.
+
+        Parameters
+        ----------
+        part : object or None
+            Attribute of this object.
+        what : str
+            Text of the error, to which `` here`` is added.
 
         Raises
         ------
@@ -171,6 +195,11 @@ class Site:
 
     def robot(self, name: str) -> Robot:
         """Return a robot that can drive.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot.
 
         Raises
         ------
@@ -187,11 +216,22 @@ class Site:
         return robot
 
     def unknown(self, name: str) -> UnknownNameError:
-        """Return the error for an unknown name."""
+        """Return the error for an unknown name.
+
+        Parameters
+        ----------
+        name : str
+            Name that a caller has used.
+
+        Returns
+        -------
+        UnknownNameError
+            Error that suggests similar names; the caller raises it.
+        """
         return arguments.unknown(name, [*self.sim.robots, *self.sim.core.box_names])
 
     def release_stepper(self, key: Hashable) -> None:
-        """End the lockstep of a client that has disconnected."""
+        """Release the simulated time that a disconnected client held in lockstep."""
         if self.stepper is not None:
             self.stepper.release_hold(key)
 
@@ -201,10 +241,20 @@ def for_each(
 ) -> None:
     """Call `act` for each item; failures are raised after the last item.
 
+    Parameters
+    ----------
+    items : mapping of str to object
+        Items by name.
+    act : callable
+        Receives the name and the item. Errors of botyard count as failures; other
+        exceptions end the call.
+    what : str
+        Plural noun for the error.
+
     Raises
     ------
     WorldError
-        It failed for some items; with a single item, the item's own error is raised.
+        `act` failed for some items; with a single item, the item's own error is raised.
     """
     failed: list[Exception] = []
     for name, item in items.items():

@@ -21,9 +21,21 @@ NO_CLOCK: Final = "time cannot be controlled"
 
 
 def speed(value: Any, what: str, /) -> float:
-    """Return a valid speed (simulated per wall time).
+    """Return a valid speed of the simulation (simulated per wall time).
 
-    It is 0 (as fast as possible), or from `LOWEST_SPEED` to `HIGHEST_SPEED`.
+    A valid speed is 0 (as fast as possible), or from `LOWEST_SPEED` to `HIGHEST_SPEED`.
+
+    Parameters
+    ----------
+    value : int or float
+        The speed.
+    what : str
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ArgumentError
+        The value is not such a speed.
     """
     if (
         isinstance(value, (int, float))
@@ -47,7 +59,7 @@ class Pause(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Pause the simulation."""
         control.stopped_at = None
         control.part(control.clock, NO_CLOCK).pause()
 
@@ -60,30 +72,43 @@ class Resume(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Resume the simulation."""
         control.stopped_at = None
         control.part(control.clock, NO_CLOCK).resume()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Operation[None]):
-    """Run a number of steps at the current speed, then pause; answered at once."""
+    """Run a number of steps at the current speed, then pause; the answer comes before the steps.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps, from 1 to `MAX_STEPS`.
+    """
 
     steps: int = argument(count(1, MAX_STEPS), 1)
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Start the steps; the simulation pauses after the last one."""
         control.part(control.clock, NO_CLOCK).step_and_pause(self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepNow(Operation[Future[None]]):
-    """Make a number of steps at once while paused; answered when they are made.
+    """Make steps without delay while paused; the result is ready after the last step.
 
     `progress` is called after each step with the number of remaining steps; when it
     returns False, no more are made.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps, from 1 to `MAX_STEPS`.
+    progress : callable, optional
+        Receives an int and returns a bool, in the thread of the run loop.
     """
 
     steps: int = argument(count(1, MAX_STEPS), 1)
@@ -92,7 +117,7 @@ class StepNow(Operation[Future[None]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Perform the operation.
+        """Start the steps.
 
         Raises
         ------
@@ -109,14 +134,20 @@ class StepNow(Operation[Future[None]]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetSpeed(Operation[None]):
-    """Set the speed (simulated per wall time); 0: as fast as possible."""
+    """Set the speed (simulated per wall time); 0: as fast as possible.
+
+    Parameters
+    ----------
+    speed : float
+        0, or from `LOWEST_SPEED` to `HIGHEST_SPEED`.
+    """
 
     speed: float = argument(speed)
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Set the speed of the simulation."""
         control.part(control.clock, NO_CLOCK).set_speed(self.speed)
 
 
@@ -125,6 +156,11 @@ class HoldTime(Operation[None]):
     """Lockstep: hold time for this client, and make a number of steps.
 
     None releases time, and so does a disconnect of the client.
+
+    Parameters
+    ----------
+    steps : int or None
+        Number of steps, at most 65535; 0 only holds time.
     """
 
     steps: int | None = argument(optional(count(0, 65535)))
@@ -132,7 +168,13 @@ class HoldTime(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Hold or release simulated time, and request the steps.
+
+        Raises
+        ------
+        WorldError
+            This simulator has no lockstep.
+        """
         stepper = control.part(control.stepper, "the world cannot be stepped")
         if self.steps is None:
             stepper.release_hold(caller.key)
@@ -145,6 +187,15 @@ class Throttle(Operation[None]):
     """Lockstep as in AMBF: while `on`, time is held.
 
     Each change of `clock` requests `skips` steps.
+
+    Parameters
+    ----------
+    on : bool
+        Whether time is held for this client.
+    clock : bool
+        Value that AMBF's client toggles.
+    skips : int
+        Number of steps for each change, a uint32.
     """
 
     on: bool = argument(boolean)
@@ -155,7 +206,13 @@ class Throttle(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Hold or release simulated time, and request steps if `clock` has changed.
+
+        Raises
+        ------
+        WorldError
+            This simulator has no lockstep.
+        """
         stepper = control.part(control.stepper, "the world cannot be stepped")
         stepper.command(caller.key, self.on, self.clock, self.skips)
 

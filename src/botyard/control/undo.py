@@ -1,4 +1,4 @@
-"""Undo and redo of the changes that a client makes to bodies and the map.
+"""Undo and redo of the changes that a client makes to bodies, trips and the map.
 
 Changes of other clients stay. `Undoing.watch` stores for each operation the information
 to undo it: the former pose of a placed body, the properties of a removed body to create
@@ -11,8 +11,8 @@ pose, odometry, program and, if it is free, its port. Its clients have to reconn
 its battery and limits are new.
 
 When the world continues from an earlier moment (`botyard.control.history`), all earlier
-steps are forgotten. To undo that restores the whole world as it was, including the
-changes of other clients until then.
+steps are forgotten. Undo of the continuation restores the whole world as it was before,
+including the changes of other clients until then.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from typing import Any, Final
 from botyard.control.adding import AddedRobots, AddRobot, AddRobots, CloneRobots
 from botyard.control.bodies import Place, Remove, Reset
 from botyard.control.caller import Caller
+from botyard.control.driving import SetCharge
 from botyard.control.history import Branch
 from botyard.control.operation import Operation
 from botyard.control.site import Site
+from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo_bodies import Added, Placed, Removed
 from botyard.control.undo_part import Part, Placements, described
+from botyard.control.undo_robots import Charged, Sent
 from botyard.control.undo_world import MapReplaced, WentBack
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
 from botyard.errors import NotNowError, WorldError
@@ -43,6 +46,7 @@ MAX_BODIES: Final = 20_000
 """Maximum number of bodies in all steps of a client, each of some hundred bytes."""
 MAX_MAP_BYTES: Final = 64 * 2**20
 """Maximum size of the maps in all steps of a client, bytes."""
+# The limit bounds the memory for clients whose disconnection is never noticed.
 MAX_CLIENTS: Final = 100
 """Maximum number of clients with steps; the least recently active one is forgotten."""
 
@@ -53,7 +57,7 @@ ADDING: Final = (AddRobot, AddRobots, CloneRobots)
 
 @dataclass(slots=True)
 class Step:
-    """Step that one undo reverts.
+    """Changes that one undo reverts.
 
     Attributes
     ----------
@@ -71,7 +75,7 @@ class Step:
 
 
 class Book:
-    """Steps of one client.
+    """Undo and redo steps of one client.
 
     Attributes
     ----------
@@ -86,11 +90,23 @@ class Book:
         self.is_busy = False
 
     def add(self, step: Step) -> None:
-        """Add a step; undone steps can no longer be redone."""
+        """Add a step; undone steps can no longer be redone.
+
+        A step of the same group as the last one extends it, so that dragging a body is
+        one step.
+
+        Parameters
+        ----------
+        step : Step
+            The step.
+        """
+        # Undone steps may no longer fit the world after a new change.
         self.redo.clear()
         last = self.undo[-1] if self.undo else None
         if last is not None and step.group and last.group == step.group:
             for part in step.parts:
+                # `any` stops at the first part that absorbs it, so no change is counted
+                # twice.
                 if not any(one.absorb(part) for one in last.parts):
                     last.parts.append(part)
 
@@ -103,7 +119,8 @@ class Book:
     def _shrink(self) -> None:
         """Forget the oldest steps that exceed a limit."""
         bodies, size = 0, 0
-        # From the newest to the oldest step, so that the oldest ones are forgotten.
+        # Loop from the newest to the oldest step, so that the oldest steps are
+        # forgotten.
         for index in range(len(self.undo) - 1, -1, -1):
             bodies += sum(part.bodies for part in self.undo[index].parts)
             size += sum(part.size for part in self.undo[index].parts)
@@ -115,6 +132,7 @@ class Book:
                 del self.undo[: index + 1]
                 break
 
+        # Counts of bodies that no step mentions have no effect on any undo.
         self.placements.keep(
             body
             for step in (*self.undo, *self.redo)
@@ -124,7 +142,7 @@ class Book:
 
 
 class Undoing:
-    """Steps of all clients (`botyard.control.parts.UndoLog`)."""
+    """Undo and redo steps of all clients (`botyard.control.parts.UndoLog`)."""
 
     def __init__(self) -> None:
         self._books: dict[Hashable, Book] = {}
@@ -136,6 +154,15 @@ class Undoing:
         """Record how to undo an operation that runs in this context.
 
         Changes of an operation that fails half-way are also recorded.
+
+        Parameters
+        ----------
+        control : Site
+            Context of the operation.
+        caller : Caller
+            Client whose step it is; without an `undo_group` nothing is recorded.
+        operation : Operation
+            Operation that the block performs.
         """
         # Undo and redo manage their steps themselves.
         if caller.undo_group is None or isinstance(operation, (Undo, Redo)):
@@ -143,9 +170,11 @@ class Undoing:
             return
 
         if isinstance(operation, Branch):
+            # The whole world is saved, because a branch changes all bodies, whoever
+            # moved them.
             whole = WentBack.of(control.sim)
             yield
-            # The operation clears all steps; this one is added afterwards.
+            # The operation clears all steps, so this step is added afterwards.
             if whole is not None:
                 whole.time = control.sim.time
                 self._note(caller, [whole])
@@ -157,13 +186,27 @@ class Undoing:
         try:
             yield
         finally:
+            # Record in `finally`, so that the changes of a failed operation can be
+            # undone.
             if before is not None:
                 self._note(caller, before.done(control))
 
     def done(
         self, control: Site, caller: Caller, operation: Operation[Any], result: object
     ) -> None:
-        """Record how to undo an operation that has finished, from its result."""
+        """Record how to undo an operation that has finished, from its result.
+
+        Parameters
+        ----------
+        control : Site
+            Context of the operation.
+        caller : Caller
+            Client that requested the operation; it may have disconnected since.
+        operation : Operation
+            The operation.
+        result : object
+            Its result; for a slow operation, the result of its future.
+        """
         # The client may have disconnected before a slow operation finished.
         if caller.undo_group is None or caller.key not in self._books:
             return
@@ -193,11 +236,15 @@ class Undoing:
             )
 
     def _book(self, caller: Caller) -> Book:
-        """Return the steps of a client, and mark it as the most recently active one."""
+        """Return the undo and redo steps of a client, which becomes the most recently active
+        one.
+        """
         # Re-inserting moves the client to the end of the dictionary.
         book = self._books.pop(caller.key, None)
         self._books[caller.key] = book = Book() if book is None else book
         while len(self._books) > MAX_CLIENTS:
+            # The dictionary is sorted by activity, so its first client was active the
+            # longest time ago.
             del self._books[next(iter(self._books))]
         return book
 
@@ -218,9 +265,18 @@ class Undoing:
     def take_back(
         self, control: Site, caller: Caller, again: bool
     ) -> Generator[Any, None, str]:
-        """Undo the last step of a client, or redo the last undone one.
+        """Undo the last step of a client, or redo the step that was undone last.
 
         Return a message.
+
+        Parameters
+        ----------
+        control : Site
+            Context of operations.
+        caller : Caller
+            Client whose step it is.
+        again : bool
+            Whether to redo.
 
         Raises
         ------
@@ -232,22 +288,29 @@ class Undoing:
         self.check(caller, again)
         book = self._book(caller)
         steps, others = (book.redo, book.undo) if again else (book.undo, book.redo)
+        # Remove the step before the work: a step that fails would otherwise block all
+        # earlier steps.
         step = steps.pop()
         inverse: list[Part] = []
         notes: list[str] = []
+
         # Portions may take seconds, in which the client could request another undo.
         book.is_busy = True
         try:
-            # In reverse order, because later changes may depend on earlier ones.
+            # Undo the parts in reverse order, because later changes may depend on
+            # earlier changes.
             for part in reversed(step.parts):
                 inverse += yield from part.take_back(
                     control, caller, self, book.placements, notes
                 )
         finally:
             book.is_busy = False
-            # Also after an error: the parts that were reverted can be redone.
+
+            # Keep the inverse also after an error: the parts that were reverted can be
+            # redone.
             inverse = [part for part in inverse if part.bodies or part.size]
             if inverse:
+                # Group 0, so that later changes are never merged into a redone step.
                 others.append(Step(step.what, 0, inverse))
 
         if not inverse:
@@ -261,11 +324,21 @@ class Undoing:
     def succeed(
         self, name: str, old: object, new: object, before: int, by: Placements
     ) -> None:
-        """Transfer steps to a body that a client has restored as a new object.
+        """Transfer undo steps to a body that a client has restored as a new object.
 
-        It had been placed `before` times; `by` has the client's own placements. Steps
-        for the old object apply to the new one. For other clients, a foreign placement
-        is counted.
+        Steps for the old object then apply to the new one. For each other client, the restoring
+        placement counts as a placement by another client.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        old, new : object
+            Identity of the body before and after (`Site.identity`).
+        before : int
+            How often the old body had been placed.
+        by : Placements
+            Placements of the client that restored it.
         """
         now = 0 if not isinstance(new, Robot) else new.simulation.core.placements(name)
         for book in self._books.values():
@@ -278,9 +351,15 @@ class Undoing:
                     part.rename(name, old, new)
 
     def begin_anew(self, by: Placements) -> None:
-        """Forget the steps of other clients after the world returned to another moment.
+        """Forget the undo steps of all clients after the world returned to an earlier moment.
 
-        They belong to another run. `by` has the placements of the client that did this.
+        The steps belong to the abandoned run. Only the placements by the client that requested the
+        return are kept.
+
+        Parameters
+        ----------
+        by : Placements
+            Placements of the client that restored that moment.
         """
         self._books = {
             key: book for key, book in self._books.items() if book.placements is by
@@ -290,32 +369,35 @@ class Undoing:
             book.redo.clear()
 
     def forget(self, key: Hashable) -> None:
-        """Forget the steps of a client that has disconnected."""
+        """Forget the undo steps of a client that has disconnected."""
         self._books.pop(key, None)
 
     def clear(self) -> None:
-        """Forget all steps, because the world has returned to another moment.
-
-        They belong to another run.
-        """
+        """Forget all undo steps and placements, because they belong to an abandoned run."""
         self._books.clear()
 
 
 @dataclass(slots=True)
 class _Before:
-    """Bodies that an operation may place or remove."""
+    """Bodies that an operation may place or remove, as they are before the operation."""
 
     placed: Placed | None = None
     removed: Removed | None = None
     placements: Placements | None = None
+    sent: Sent | None = None
+    charged: Charged | None = None
 
     def done(self, control: Site) -> list[Part]:
-        """Return parts for the bodies that have really changed."""
+        """Return undo parts for the bodies that the operation has really changed."""
         parts: list[Part] = []
         if self.placed is not None and self.placements is not None:
             parts.append(self.placed.changed(control, self.placements))
         if self.removed is not None:
             parts.append(self.removed.gone(control))
+        if self.sent is not None:
+            parts.append(self.sent.changed(control))
+        if self.charged is not None:
+            parts.append(self.charged)
         return parts
 
 
@@ -331,6 +413,7 @@ def _before(
     # A reset without starts only removes robots.
     if isinstance(operation, Reset) and operation.starts:
         names = operation.names
+        # A reset without names concerns all bodies.
         if names is None:
             names = (*control.sim.robots, *control.sim.core.box_names)
         return _Before(
@@ -339,12 +422,20 @@ def _before(
 
     if isinstance(operation, Remove):
         return _Before(removed=Removed.of(control, operation.names))
+    if isinstance(operation, GoTo):
+        return _Before(sent=Sent.of(control, [operation.robot]))
+    if isinstance(operation, SetCharge):
+        return _Before(charged=Charged.of(control, operation.robots))
+    if isinstance(operation, (SendRobots, DockRobots)):
+        return _Before(sent=Sent.of(control, operation.robots))
     return None
 
 
 def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
-    """Undo or redo a step in portions, with steps of the world in between."""
+    """Start to undo or redo a step in portions, between which the world runs."""
     log = control.part(control.undoing, NO_UNDO)
+    # Check here also, so that the client gets the error from the call and not from the
+    # future.
     log.check(caller, again)
     return control.part(control.robot_host, NO_UNDO).work(
         log.take_back(control, caller, again)
@@ -353,18 +444,18 @@ def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Operation[Future[str]]):
-    """Undo the last change that this client made to bodies or the map.
+    """Undo the last change that this client made to bodies, trips or the map.
 
-    It undoes placing, adding, removing, sending home, loading, and continuing from a
-    moment. Changes of others stay: a body that another client has placed since stays
-    where it is. The result states the undone change.
+    The operation undoes placing, adding, removing, sending home, sending to goals,
+    loading, and continuing from a moment. Changes of other clients stay: a body that another client
+    has placed since stays where it is. The result states the undone change.
     """
 
     audit = logging.INFO
-    tells = "as for the operation that is undone"
+    tells = "as for the operation that is undone or redone"
 
     def perform(self, control: Site, caller: Caller) -> Future[str]:
-        """Perform the operation.
+        """Undo the client's last step.
 
         Raises
         ------
@@ -388,7 +479,7 @@ class Redo(Operation[Future[str]]):
     tells = Undo.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[str]:
-        """Perform the operation; errors are the same as for `Undo`."""
+        """Redo the step that the client undid last; errors are the same as for `Undo`."""
         return _in_portions(control, caller, again=True)
 
     def summary(self, result: Any) -> str:

@@ -1,4 +1,4 @@
-"""Parts of undo for bodies: placed, added or removed."""
+"""Undo parts for bodies that were placed, added or removed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from botyard.sim.simulation import Robot, Simulation
 
 @dataclass(slots=True)
 class Spot(Kept):
-    """Former state of a body: true pose, odometry and placements by others.
+    """Former state of a body that a client has placed.
 
     The odometry is set for a robot that was sent home: its pose, and its frame.
     """
@@ -42,7 +42,7 @@ class Spot(Kept):
 
 
 def _odometry(sim: Simulation, row: int) -> tuple[Pose, Pose]:
-    """Return the odometry of a body, and the frame of the odometry."""
+    """Return the odometry pose of a body, and the frame of the odometry."""
     state = sim.snapshot.state
     return Pose(*state.odom[row].tolist()), Pose(*state.odom_frame[row].tolist())
 
@@ -67,11 +67,11 @@ def _put(
 
 @dataclass
 class Placed(Part):
-    """Bodies that were placed, with their former poses."""
+    """Undo part for bodies that were placed: their former poses."""
 
     kept: Mapping[str, Spot]
     is_home: bool = False
-    """Whether they were sent to their start poses, which also reset their odometry."""
+    """Whether the bodies were sent to their start poses, which also reset their odometry."""
 
     @classmethod
     def of(
@@ -81,7 +81,19 @@ class Placed(Part):
         own: Placements,
         odometry: bool = False,
     ) -> Placed:
-        """Return the current poses of bodies."""
+        """Return an undo part with the current poses of bodies.
+
+        Parameters
+        ----------
+        control : Site
+            Context of the operation.
+        names : iterable of str
+            Names; bodies without a state are left out.
+        own : Placements
+            Placements of the client.
+        odometry : bool
+            Whether to store the odometry of robots as well.
+        """
         sim, spots = control.sim, {}
         for name in names:
             row = sim.snapshot.rows.get(name)
@@ -90,6 +102,7 @@ class Placed(Part):
                 continue
             body = control.identity(name)
             pose = Pose(*sim.snapshot.state.pose[row].tolist())
+
             # Boxes have no odometry.
             robot = odometry and name in sim.robots
             spots[name] = Spot(
@@ -102,16 +115,29 @@ class Placed(Part):
         return cls(spots, odometry)
 
     def changed(self, control: Site, own: Placements) -> Placed:
-        """Return the bodies that the client has placed since."""
+        """Return an undo part for only the bodies that the client has placed since `of`.
+
+        Call it directly after the operation: the client has then made all further
+        placements.
+
+        Parameters
+        ----------
+        control : Site
+            Context of the operation.
+        own : Placements
+            Placements of the client. In-place: the new placements are added.
+        """
         moved = {}
         for name, spot in self.kept.items():
             if (
                 name in control.sim.core.engine.rows
                 and control.identity(name) == spot.body
             ):
-                # Called directly after the operation, so the additional placements are
-                # the client's.
+                # Called directly after the operation, so the client has made the
+                # additional placements.
                 number = own.by_others(control.sim, (name, spot.body)) - spot.others
+                # A body that already stood at its pose was not placed, and undo must
+                # not touch it.
                 if number:
                     own.count_own((name, spot.body), number)
                     moved[name] = spot
@@ -120,26 +146,27 @@ class Placed(Part):
 
     @property
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the placement, for messages."""
         return f"{'sending home' if self.is_home else 'moving'} {names_text(list(self.kept))}"
 
     def _joined(self, other: Placed) -> Mapping[str, Spot] | None:
         # Sending home also sets the odometry, so the two kinds of placement stay apart.
-        # A body in both parts keeps the older pose of this one.
+        # A body in both parts keeps the older pose, from this part.
         same = other.is_home == self.is_home
         return {**other.kept, **self.kept} if same else None
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Move the bodies to their former poses, except for bodies placed by others."""
+        """Move bodies to their former poses, except bodies that other clients placed."""
         yield None
         sim = control.sim
         # The present poses become the entry for redo, so take them before bodies move.
         now = Placed.of(control, self.kept, own, self.is_home)
         gone, moved, back = [], [], []
+
         for name, spot in self.kept.items():
-            # A body of the same name may be a later one.
+            # The name may now belong to a later body.
             if name not in now.kept or now.kept[name].body != spot.body:
                 gone.append(name)
             elif now.kept[name].others != spot.others:
@@ -164,13 +191,13 @@ class Placed(Part):
 
 @dataclass
 class Added(Part):
-    """Bodies that were added."""
+    """Undo part for bodies that were added."""
 
     kept: Mapping[str, Kept]
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Added:
-        """Return a part for the named bodies that exist."""
+        """Return an undo part for the named bodies that exist; other names are ignored."""
         return cls(
             {
                 name: Kept(control.identity(name))
@@ -181,7 +208,7 @@ class Added(Part):
 
     @property
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the addition, for messages."""
         return f"adding {names_text(list(self.kept))}"
 
     def _joined(self, other: Added) -> Mapping[str, Kept]:
@@ -204,7 +231,9 @@ class Added(Part):
             "was already removed",
             "were already removed",
         )
-        # Taken before the removal, because it becomes the step that redoes this.
+
+        # Copy the bodies before the removal: the copy becomes the step that redoes
+        # this.
         removed = Removed.of(control, there)
         if there:
             Remove(names=tuple(there)).perform(control, caller)
@@ -213,8 +242,9 @@ class Added(Part):
 
 @dataclass(slots=True)
 class _Former(Kept):
-    """Properties of a removed body from which a similar one is created."""
+    """Properties of a removed body, from which undo creates a similar body."""
 
+    # The specification is immutable, so it is kept without a copy.
     model: RobotSpec | BoxObject
     start: Pose
     pose: Pose
@@ -231,13 +261,13 @@ class _Former(Kept):
 
 @dataclass
 class Removed(Part):
-    """Bodies that were removed."""
+    """Undo part for bodies that were removed."""
 
     kept: Mapping[str, _Former]
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Removed:
-        """Return a part for the named bodies that exist."""
+        """Return an undo part for the named bodies that exist; other names are ignored."""
         sim, kept = control.sim, {}
         boxes = dict(zip(sim.core.box_names, sim.scene.boxes, strict=True))
         for name in names:
@@ -252,6 +282,8 @@ class Removed(Part):
                 if robot is not None
                 else Pose()
             )
+            # A robot that was added in this step has no state yet, so it stands at its
+            # start.
             pose = (
                 start if row is None else Pose(*sim.snapshot.state.pose[row].tolist())
             )
@@ -277,7 +309,7 @@ class Removed(Part):
         return cls(kept)
 
     def gone(self, control: Site) -> Removed:
-        """Return the bodies that no longer exist."""
+        """Return an undo part for only the bodies that no longer exist."""
         return Removed(
             {
                 name: kept
@@ -288,11 +320,11 @@ class Removed(Part):
 
     @property
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the removal, for messages."""
         return f"removing {names_text(list(self.kept))}"
 
     def _joined(self, other: Removed) -> Mapping[str, _Former] | None:
-        # A name that occurs in both was removed, added again and removed again.
+        # A name in both parts was removed, added again and removed again.
         both = self.kept.keys() & other.kept.keys()
         return None if both else {**self.kept, **other.kept}
 
@@ -310,12 +342,14 @@ class Removed(Part):
             "is now the name of another body",
             "are now the names of other bodies",
         )
+
         # Robots of one model are added together, which is faster.
         for _, some in groupby(
             (n for n in self.kept if n not in taken),
             key=lambda n: id(self.kept[n].model),
         ):
             names = list(some)
+
             for first in range(0, len(names), ROBOTS_PER_BATCH):
                 batch = names[first : first + ROBOTS_PER_BATCH]
                 try:
@@ -339,6 +373,7 @@ class Removed(Part):
         except BotyardError as error:
             notes.append(str(error))
 
+        # The inverse of a removal is an addition, so redo removes the bodies again.
         return [Added.of(control, back)]
 
     def _add(self, control: Site, names: Sequence[str]) -> list[Robot]:
@@ -352,6 +387,8 @@ class Removed(Part):
         # Other clients may have added robots since the removal.
         check_robot_count(control, len(names))
         robot_host = control.part(control.robot_host, NO_ROBOT_HOST)
+        # Add robots at their start poses first, because `Reset` returns robots to the
+        # pose at which they were added.
         return robot_host.add_robots(
             model, [self.kept[name].start for name in names], names
         )
@@ -371,6 +408,7 @@ class Removed(Part):
                 employ(robot, kept.program)
             if kept.is_ghost:
                 robot.ghost(True, caller.source)
+
             # A robot that was stopped must not drive off when its removal is undone.
             if kept.is_stopped:
                 robot.press_estop(True, caller.source)
@@ -379,6 +417,7 @@ class Removed(Part):
             if kept.spawned is not None:
                 control.spawned[name] = kept.spawned
 
+        # Count the placements here, because adding the body may count as a placement.
         before = sim.core.placements(name)
         _put(sim, name, kept.pose, kept.odometry, caller.source)
         body = control.identity(name)

@@ -1,4 +1,4 @@
-"""Interface of the parts of a step of undo (`botyard.control.undo`).
+"""Interface of undo parts, of which a step of undo consists (`botyard.control.undo`).
 
 A part describes bodies that were placed, added or removed, or a map that was replaced.
 To undo a part returns the parts that redo it. `Placements` counts who placed a body.
@@ -19,12 +19,12 @@ from botyard.sim.simulation import Simulation
 MAX_NAMED: Final = 3
 """Maximum number of bodies that a line names; otherwise it states their number."""
 Key = tuple[str, object]
-"""Name and identity (`Site.identity`) of a body."""
+"""Name and identity (`Site.identity`) of a body, which distinguish it from later bodies."""
 TakingBack = Generator[Any, None, "list[Part]"]
 
 
 class Placements:
-    """Counts how often a client itself has placed each body.
+    """Number of placements of each body by one client.
 
     The other placements of a body were made by other clients.
     """
@@ -33,11 +33,27 @@ class Placements:
         self._own: dict[Key, int] = {}
 
     def count_own(self, key: Key, number: int) -> None:
-        """Count further placements of a body by the client."""
+        """Add to the number of placements of a body by the client.
+
+        Parameters
+        ----------
+        key : (str, object)
+            Name and `Site.identity` of the body.
+        number : int
+            Number of further placements.
+        """
         self._own[key] = self._own.get(key, 0) + number
 
     def by_others(self, sim: Simulation, key: Key) -> int:
-        """Return the number of placements of an existing body by other clients."""
+        """Return the number of placements of an existing body by other clients.
+
+        Parameters
+        ----------
+        sim : Simulation
+            The world, which counts all placements.
+        key : (str, object)
+            Name and `Site.identity` of the body.
+        """
         return sim.core.placements(key[0]) - self._own.get(key, 0)
 
     def succeed(
@@ -52,14 +68,20 @@ class Placements:
         old, new : object
             Identities of the old and the new object (`Site.identity`).
         before, now : int
-            Number of placements of the old and the new object. Placements by others
-            still count.
+            Number of placements of the old and the new object. Placements by other
+            clients still count.
         """
         # The new object's own count makes `by_others` return the same number as before.
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
     def keep(self, keys: Iterable[Key]) -> None:
-        """Keep the counts of these bodies, and forget the counts of all others."""
+        """Keep the counts of these bodies, and forget the counts of all others.
+
+        Parameters
+        ----------
+        keys : iterable of (str, object)
+            Bodies that steps still refer to.
+        """
         wanted = set(keys)
         self._own = {key: number for key, number in self._own.items() if key in wanted}
 
@@ -70,29 +92,44 @@ class Log(Protocol):
     def succeed(
         self, name: str, old: object, new: object, before: int, by: Placements
     ) -> None:
-        """Transfer steps to a body that a client has restored as a new object.
+        """Transfer undo steps to a body that a client has restored as a new object.
 
-        It had been placed `before` times; `by` has the client's own placements.
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        old, new : object
+            Identity of the body before and after (`Site.identity`).
+        before : int
+            How often the old body had been placed.
+        by : Placements
+            Placements of the client that restored it.
         """
         ...
 
     def begin_anew(self, by: Placements) -> None:
-        """Forget the steps of other clients after the world returned to another moment.
+        """Forget the undo steps of all clients after the world returned to an earlier moment.
 
-        They belong to another run. `by` has the placements of the client that did this.
+        The steps belong to the abandoned run. Only the placements by the client that requested the
+        return are kept.
+
+        Parameters
+        ----------
+        by : Placements
+            Placements of the client that restored that moment.
         """
         ...
 
 
 @dataclass(slots=True)
 class Kept:
-    """A body of a part, with its identity (`Site.identity`)."""
+    """Body that an undo part concerns, with its identity (`Site.identity`)."""
 
     body: object
 
 
 class Part(ABC):
-    """Part of a step of undo.
+    """Part of an undo step, for one kind of change.
 
     Attributes
     ----------
@@ -104,7 +141,7 @@ class Part(ABC):
 
     @property
     def bodies(self) -> int:
-        """Number of bodies of the part."""
+        """Number of bodies that the part concerns."""
         return len(self.kept)
 
     @property
@@ -115,16 +152,24 @@ class Part(ABC):
     @property
     @abstractmethod
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the change that the part can undo, for messages."""
 
     def touched(self) -> Iterable[Key]:
-        """Return the bodies whose placements matter to the part."""
+        """Return the bodies whose placements by clients matter to the part."""
         return ((name, one.body) for name, one in self.kept.items())
 
     def absorb(self, other: Part) -> bool:
-        """Merge another part of the same step into this one.
+        """Merge another part of the same step into this one, if possible.
 
-        Return whether it is possible.
+        Parameters
+        ----------
+        other : Part
+            Later part. Only parts of the same kind can be merged.
+
+        Returns
+        -------
+        bool
+            Whether it was merged; otherwise both parts stay as they are.
         """
         joined = self._joined(other) if type(other) is type(self) else None
         if joined is not None:
@@ -132,14 +177,22 @@ class Part(ABC):
         return joined is not None
 
     def _joined(self, other: Any) -> Mapping[str, Any] | None:
-        """Return the bodies of this part and a later one of its class.
+        """Return the bodies of this part and of a later part of the same class together.
 
-        None: each part stands for itself.
+        None means that the two parts cannot be merged.
         """
         return None
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """Replace the identity of a body that was restored as a new object."""
+        """Replace the identity of a body that was restored as a new object.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        old, new : object
+            `Site.identity` before and after; a body with another identity stays.
+        """
         if name in self.kept and self.kept[name].body == old:
             self.kept[name].body = new
 
@@ -147,19 +200,42 @@ class Part(ABC):
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Undo this part in portions; return the parts that redo the change.
+        """Undo this part in portions.
 
-        `notes` receives messages about bodies that could not be restored.
+        Parameters
+        ----------
+        control : Site
+            Context of operations.
+        caller : Caller
+            Client whose step it is.
+        log : Log
+            Steps of all clients.
+        own : Placements
+            Placements of the client. In-place: placements by the undo are added.
+        notes : list of str
+            Output list: receives messages about bodies that could not be restored.
+
+        Returns
+        -------
+        portions of list of Part
+            Work that returns the parts that redo the change. The work yields before it
+            changes the world, which may happen only between two steps.
         """
 
 
 def described(parts: Sequence[Part]) -> str:
-    """Return a description of the parts, for messages."""
+    """Return one description of several undo parts, for messages."""
     return ", ".join(dict.fromkeys(part.what for part in parts))
 
 
 def names_text(names: Sequence[str]) -> str:
-    """Return the names of bodies, or the number of bodies if there are many."""
+    """Return the names of bodies, or the number of bodies if there are many.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names; more than `MAX_NAMED` are counted instead.
+    """
     return (
         ", ".join(shown(name, 40) for name in names)
         if len(names) <= MAX_NAMED
@@ -168,7 +244,17 @@ def names_text(names: Sequence[str]) -> str:
 
 
 def add_note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
-    """Add a note about bodies; `one` and `many` are its singular and plural."""
+    """Add a note about bodies to a list.
+
+    Parameters
+    ----------
+    notes : list of str
+        Output list: receives the note. Without names nothing is added.
+    names : sequence of str
+        Names of the bodies.
+    one, many : str
+        Predicate in the singular and the plural.
+    """
     if names:
         notes.append(f"{names_text(names)} {one if len(names) == 1 else many}")
 

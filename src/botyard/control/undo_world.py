@@ -1,4 +1,4 @@
-"""Parts of undo for the whole world: another map, or a return to an earlier moment."""
+"""Undo parts for the whole world: a replaced map, or a return to an earlier moment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from botyard.sim.simulation import Simulation
 
 @dataclass
 class MapReplaced(Part):
-    """A map that was replaced by another one."""
+    """Undo part for a map that another map has replaced."""
 
     replaced: Replaced
     by: str
@@ -36,13 +36,25 @@ class MapReplaced(Part):
 
     @classmethod
     def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
-        """Return parts for the replaced map, and for robots that the new map moved."""
+        """Return undo parts for a replaced map, and for robots that the new map moved.
+
+        Parameters
+        ----------
+        control : Site
+            Context of operations, with the new map in place.
+        replaced : Replaced
+            The former map.
+        own : Placements
+            Placements of the client. In-place: placements by the new map are added.
+        """
         sim, spots = control.sim, {}
         for name, robot in replaced.robots.items():
-            # Only robots that survived the change of the map.
+            # Restore only robots that the change of the map has not replaced.
             if sim.robots.get(name) is robot:
                 number = sim.core.placements(name) - replaced.placements[name]
                 if number:
+                    # The load of the map placed the robot for this client, so the
+                    # placement is its own.
                     own.count_own((name, robot), number)
                     others = own.by_others(sim, (name, robot))
                     # Loading a map keeps odometry, so it is not restored.
@@ -54,12 +66,12 @@ class MapReplaced(Part):
     def size(self) -> int:
         """Size of the map that the part keeps, bytes."""
         scene = self.replaced.scene
-        # At least 1, because parts of size 0 without bodies are dropped.
+        # The size is at least 1, because parts of size 0 without bodies are dropped.
         return 1 + int(scene.segments.nbytes + scene.points.nbytes)
 
     @property
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the replacement, for messages."""
         return f"loading {shown(self.by, 60)}" if self.by else "removing the map"
 
     def take_back(
@@ -71,12 +83,15 @@ class MapReplaced(Part):
             control.part(control.maps, NO_MAPS),
             control.part(control.robot_host, NO_ROBOT_HOST),
         )
+        # List the robots before the map is restored, after which `arrived` has other
+        # robots.
         came = [
             robot.name
             for robot in robot_host.arrived
             if sim.robots.get(robot.name) is robot
         ]
         try:
+            # The index of the walls is built in a thread, and the world runs meanwhile.
             yield maps.put_back(self.replaced)
         except BotyardError as error:
             notes.append(str(error))
@@ -84,6 +99,8 @@ class MapReplaced(Part):
 
         # Clients may have removed robots while the map was loaded.
         came = [name for name in came if name in sim.robots]
+        # Copy the bodies before the removal: the copy becomes the step that redoes
+        # this.
         removed = Removed.of(control, came)
         if came:
             Remove(names=tuple(came)).perform(control, caller)
@@ -93,7 +110,7 @@ class MapReplaced(Part):
                 # The client's own placement does not count as foreign.
                 own.count_own((name, control.identity(name)), 1)
 
-        # The restored map has replaced another one, which redo needs.
+        # Redo needs the map that the restored map has just replaced.
         present = maps.replaced
         return (
             [] if present is None else [removed, *MapReplaced.of(control, present, own)]
@@ -102,12 +119,12 @@ class MapReplaced(Part):
 
 @dataclass
 class WentBack(Part):
-    """The world before it continued from another moment: state, map and models.
+    """Undo part for a return to an earlier moment: the state, map and models before it.
 
     Attributes
     ----------
     time : float
-        Simulated time from which it has continued, s.
+        Simulated time from which the world has continued, s.
     """
 
     state: bytes
@@ -118,8 +135,9 @@ class WentBack(Part):
 
     @classmethod
     def of(cls, sim: Simulation) -> WentBack | None:
-        """Return the current world; None if it cannot be saved."""
+        """Return an undo part for the current world; None if the world cannot be saved."""
         try:
+            # Scene and models are kept as objects: the state only refers to them.
             return cls(sim.save_state(), sim.scene, sim.core.states.models(), sim.time)
         except StateError:
             return None
@@ -133,7 +151,7 @@ class WentBack(Part):
 
     @property
     def what(self) -> str:
-        """Description of the change, for messages."""
+        """Description of the return to the earlier moment, for messages."""
         return f"continuing from {self.time:.1f} s"
 
     def take_back(
@@ -142,11 +160,14 @@ class WentBack(Part):
         """Return the whole world to its former state.
 
         The steps of all clients are forgotten.
+
+        If the present world or the former state cannot be restored, a note reports this
+        and the world stays as it is.
         """
         # The world may change only between two steps.
         yield None
         sim = control.sim
-        # Saved before the world changes; without it there would be no redo.
+        # Save the world before it changes; otherwise there would be no redo.
         inverse = WentBack.of(sim)
         if inverse is None:
             notes.append("the current world cannot be saved")
@@ -160,8 +181,9 @@ class WentBack(Part):
             notes.append(str(error))
             return []
 
+        # A redo also continues from the same moment.
         inverse.time = self.time
-        # Later moments belong to the run that is left.
+        # Later moments belong to the abandoned run.
         sim.history.forget_after(self.time)
         went_elsewhere(control)
         log.begin_anew(own)

@@ -21,6 +21,7 @@ from botyard.control.operation import (
 )
 from botyard.control.site import Site
 from botyard.errors import DeniedError, WorldError
+from botyard.model.world import World
 from botyard.names import shown
 
 NO_MAPS: Final = "no maps can be loaded"
@@ -35,8 +36,17 @@ Five files are kept, and a flood of requests would keep the disk busy.
 class LoadMap(Operation[Future[bool]]):
     """Load a map or world by name from the allowed folders.
 
-    The result is True if it was loaded, False if it is the current one. With `reserve`,
-    only this client may load maps from now on (master mode).
+    The result is True if the map was loaded, False if it is already the current map.
+    With `reserve`, only this client may load maps from now on (master mode).
+
+    Parameters
+    ----------
+    map : str
+        Name of a shipped map, or a file in one of the allowed folders.
+    reserve : bool
+        Whether only this client may load maps from now on.
+    reserved : bool
+        Whether a reservation by another client applies to this caller.
     """
 
     map: str = argument(text(1000))
@@ -46,7 +56,7 @@ class LoadMap(Operation[Future[bool]]):
     tells = "Pioneer clients get MAPCHANGED, the page the map, ROS /map"
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Perform the operation.
+        """Start to load the map.
 
         Raises
         ------
@@ -62,10 +72,35 @@ class LoadMap(Operation[Future[bool]]):
         # Only `FreeMaps` ends a reservation.
         control.map_master = control.map_master or self.reserve
         return maps.load(
-            # Queueing is fair between clients; callers without a key share a place.
+            # Queueing is fair between clients; callers of one source without a key
+            # share a turn.
             self.map,
             caller.key if caller.key is not None else caller.source,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookAtMap(Operation[Future[World]]):
+    """Read a map or world by name from the allowed folders, without loading it.
+
+    Parameters
+    ----------
+    map : str
+        Name of a shipped map, or a file in one of the allowed folders.
+    """
+
+    map: str = argument(text(1000))
+    settles = False
+
+    def perform(self, control: Site, caller: Caller) -> Future[World]:
+        """Start to read the map; the current map stays."""
+        return control.part(control.maps, NO_MAPS).look(
+            self.map, caller.key if caller.key is not None else caller.source
+        )
+
+    def summary(self, result: Any) -> str:
+        """Return the line for the audit log."""
+        return f"looked at the map {shown(self.map)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +115,7 @@ class FreeMaps(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """End the reservation."""
         control.map_master = False
 
     def summary(self, result: Any) -> str:
@@ -90,14 +125,29 @@ class FreeMaps(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SendMap(Operation[Future[bool]]):
-    """Load a map or world from the bytes of its file, which are not stored."""
+    """Load a map or world from the bytes of its file, which are not stored.
+
+    Parameters
+    ----------
+    map : str
+        Name of the file; its suffix determines the format.
+    data : bytes
+        Contents of the file.
+    """
 
     map: str = argument(text(1000))
     data: bytes = argument(byte_string)
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Perform the operation."""
+        """Start to load the map from its bytes.
+
+        Raises
+        ------
+        WorldError
+            This simulator cannot load maps. Errors of the file itself are in the
+            future.
+        """
         asker = caller.key if caller.key is not None else caller.source
         return control.part(control.maps, NO_MAPS).load_bytes(
             self.map, self.data, asker
@@ -115,7 +165,7 @@ class ReloadMap(Operation[Future[bool]]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Perform the operation."""
+        """Start to read the map's file again."""
         return control.part(control.maps, NO_MAPS).reload()
 
 
@@ -126,7 +176,7 @@ class ClearMap(Operation[None]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """Remove the map."""
         control.part(control.maps, NO_MAPS).clear()
 
 
@@ -135,6 +185,11 @@ class WritePicture(Operation[Future[Path]]):
     """Write a picture of the world next to the log file.
 
     The name may set the stem of the file.
+
+    Parameters
+    ----------
+    picture : str
+        Stem of the file; empty: the program chooses it.
     """
 
     picture: str = argument(text(1000), "")
@@ -144,12 +199,12 @@ class WritePicture(Operation[Future[Path]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Perform the operation.
+        """Start to draw the picture.
 
         Raises
         ------
         WorldError
-            There were too many pictures, or one is being drawn.
+            Too many pictures were requested, or a picture is being drawn.
         """
         return control.part(control.painter, "no pictures are drawn").write(
             self.picture
@@ -162,14 +217,22 @@ class WritePicture(Operation[Future[Path]]):
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchInterface(Operation[Future[None]]):
-    """Start or stop one of the simulator's interfaces."""
+    """Start or stop one of the simulator's interfaces.
+
+    Parameters
+    ----------
+    interface : str
+        Name of the interface.
+    on : bool
+        True starts it.
+    """
 
     interface: str = argument(text(200))
     on: bool = argument(boolean)
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Perform the operation.
+        """Start or stop the interface.
 
         Raises
         ------
@@ -184,7 +247,7 @@ class SwitchInterface(Operation[Future[None]]):
 
 
 class LogFiles:
-    """Rotates the log for clients at a limited rate.
+    """Part that rotates the log for clients, at a limited rate.
 
     See `botyard.control.parts.LogKeeper`.
 
@@ -225,7 +288,7 @@ class RotateLog(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Start a new log file.
 
         Raises
         ------
@@ -235,7 +298,7 @@ class RotateLog(Operation[None]):
         logs = control.logs
         if logs is None:
             raise WorldError(
-                "cannot start a new log file: the log does not go to a file"
+                "cannot start a new log file: the log is not written to a file"
             )
 
         logs.rotate()
@@ -243,7 +306,17 @@ class RotateLog(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Exit(Operation[None]):
-    """End the program with an exit status, or as if it had crashed."""
+    """End the program with an exit status, or as if it had crashed.
+
+    Parameters
+    ----------
+    status : int
+        Exit status of the program, 0 to 255.
+    crash : bool
+        Whether the run counts as crashed.
+    command : str
+        Name of the command in the caller's protocol, for the log.
+    """
 
     status: int = argument(count(0, 255), 0)
     crash: bool = argument(boolean, False)
@@ -256,7 +329,13 @@ class Exit(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation."""
+        """End the program.
+
+        Raises
+        ------
+        WorldError
+            This program cannot be ended by clients.
+        """
         control.part(control.end, "the program cannot be ended")(
             self.status, self.crash
         )
@@ -272,6 +351,7 @@ __all__ = [
     "FreeMaps",
     "LoadMap",
     "LogFiles",
+    "LookAtMap",
     "ReloadMap",
     "RotateLog",
     "SendMap",

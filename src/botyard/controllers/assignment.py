@@ -6,7 +6,6 @@ A controller acts before every step while no client commands its robot.
 from __future__ import annotations
 
 from botyard.controllers.base import failed
-from botyard.controllers.registry import checked_factory, make
 from botyard.errors import BotyardError
 from botyard.model.world import Program
 from botyard.sim import programs
@@ -17,12 +16,17 @@ from botyard.sim.simulation import Robot
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
     """Assign a controller to a robot from the next step on.
 
-    It drives until the robot is removed or gets another controller. The old controller
-    rests before the new one is made, because both may subscribe to sensors by the same
-    name. If the new one cannot be made, the old one continues.
+    The controller drives until the robot is removed or gets another controller. The old
+    controller rests before the new controller is made, because both may subscribe to
+    sensors by the same name. If the new controller cannot be made, the old one
+    continues.
 
     Parameters
     ----------
+    robot : Robot
+        The robot.
+    program : Program
+        Name and options of the controller.
     anew : bool
         An episode has started: an error is logged, and ends the controller until the
         next episode.
@@ -42,8 +46,12 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
 
 def _employ(robot: Robot, program: Program) -> None:
     sim = robot.simulation
+    # All controllers take long to import, and many runs have none.
+    from botyard.controllers.registry import checked_factory, make
+
     factory = checked_factory(robot, program)
-    # After the checks, so that an unknown controller or option changes nothing.
+    # The old controller rests after the checks, so that an unknown controller or option
+    # changes nothing.
     sim.core.programs.rest(robot.name)
     sim.core.assign_program(
         robot.name, make(robot, program, factory, sim.seed).act, program

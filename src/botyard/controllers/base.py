@@ -1,6 +1,6 @@
 """Controllers: programs that drive a robot from within the simulator.
 
-They use the public API alone.
+Controllers use the public API alone.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, Protocol
 
 from botyard.api import arguments
-from botyard.engine.kernels.latency import is_cycle
+from botyard.engine.kernels.delayrings import is_cycle
 from botyard.names import shown
 from botyard.processes.codeload import said_of
 from botyard.sim.simulation import Robot
+from botyard.sim.trips import Trip
 
 log = logging.getLogger("botyard.controllers")
 
 
 class Unreturned(BaseException):
-    """Raised in a controller that does not return when the simulator must end.
+    """Exception that is raised in a controller that does not return when the simulator must end.
 
-    It is not an `Exception`, so that few handlers catch it.
+    The class is not an `Exception`, so that few handlers catch it.
     """
 
     def __init__(self) -> None:
@@ -34,9 +35,9 @@ class Unreturned(BaseException):
 
 
 CRASHES: Final = (Exception, SystemExit, Unreturned)
-"""Exceptions that end a controller and nothing else.
+"""Types of exceptions that end a controller but not the simulator.
 
-A user's program that calls ``sys.exit`` ends itself, not the simulator.
+`SystemExit` is one of them: a controller that calls ``sys.exit`` ends only itself.
 """
 MAX_RATE_HZ: Final = 1e6
 """Highest `act_rate`, Hz."""
@@ -45,11 +46,11 @@ MAX_RATE_HZ: Final = 1e6
 class Controller(Protocol):
     """Interface of an object that drives one robot and is called before every step.
 
-    Its `rest` is optional.
+    The method `rest` is optional.
 
-    If `act` raises an exception, also the one of ``sys.exit``, the exception is logged
-    and the robot stops. The controller is not called again until `Simulation.reset`
-    makes a new one. Other controllers are not affected.
+    If `act` raises an exception, also by ``sys.exit``, the exception is logged, and the robot
+    stops. The controller is not called again; `Simulation.reset` makes a new controller. Other
+    controllers are not affected.
 
     An attribute `act_rate`, Hz, of a controller or its class sets a slower cycle: `act`
     is called on the first step at or after k / `act_rate` seconds of simulated time, k
@@ -82,7 +83,7 @@ class FunctionController:
     Parameters
     ----------
     function : callable
-        The function.
+        The function. It may have an attribute `act_rate`, see `Controller`.
     robot : Robot
         The robot that it drives.
     options : dict
@@ -96,7 +97,7 @@ class FunctionController:
         self.act_rate = getattr(function, "act_rate", 0.0)
 
     def act(self) -> None:
-        """Call the function."""
+        """Call the user's function."""
         self._function(self._robot, **self._options)
 
     def rest(self) -> None:
@@ -124,7 +125,7 @@ class YieldToClients:
         self._controller = controller
         self._drives = False
         self._is_resting = False
-        """Whether the controller has rested since it was made or last called."""
+        """Whether the controller's `rest` has run since the controller last acted."""
         self._rate = arguments.number(
             getattr(controller, "act_rate", 0.0),
             "act_rate",
@@ -142,7 +143,7 @@ class YieldToClients:
             self.rest()
             return
 
-        # Cycles count simulated time, so they repeat with any speed of the simulation.
+        # Cycles count simulated time, so that they fall on the same steps at any speed.
         if self._rate:
             sim = self._robot.simulation
             if not is_cycle(sim.tick, self._rate, sim.dt):
@@ -159,10 +160,11 @@ class YieldToClients:
         failed(self._robot, error, "ends until the next reset")
 
     def rest(self) -> None:
-        """Stop driving the robot, and let the controller unsubscribe once."""
+        """Stop driving the robot, and call the controller's `rest` once."""
         self._drives = False
         if not self._is_resting:
-            # Set first: a controller that raises an exception must not be asked again.
+            # Set the flag first: a controller that raises an exception must not be
+            # called again.
             self._is_resting = True
             self._rest()
 
@@ -179,8 +181,21 @@ class YieldToClients:
                 said_of(error),
             )
 
+    @property
+    def trip(self) -> Trip | None:
+        """State of the controller's trip to goals; None if it makes none."""
+        trip = getattr(self._controller, "trip", None)
+        return trip if isinstance(trip, Trip) else None
+
     def get_state(self) -> Any:
-        """Return whether the controller drives, and its state; None without a state."""
+        """Return whether the controller drives at the moment, and the controller's state.
+
+        Returns
+        -------
+        [bool, value] or None
+            None if the controller lacks ``get_state`` or ``set_state``, so that its
+            world cannot be saved.
+        """
         get = getattr(self._controller, "get_state", None)
         return (
             None
@@ -189,7 +204,12 @@ class YieldToClients:
         )
 
     def set_state(self, state: Any) -> None:
-        """Restore a state.
+        """Restore the state of the controller.
+
+        Parameters
+        ----------
+        state : [bool, value]
+            The state, as from `get_state`. If it is refused, nothing has changed.
 
         Raises
         ------
@@ -206,6 +226,15 @@ def failed(robot: Robot, error: BaseException, how: str) -> None:
     """End a controller that raised an exception, until the next reset.
 
     The exception is logged, and the robot stops if it still exists.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot of the controller.
+    error : BaseException
+        The exception.
+    how : str
+        Consequence for the controller, for the message: "ends until the next reset".
     """
     said = said_of(error, foreign=True)
     log.error(
@@ -222,7 +251,7 @@ def failed(robot: Robot, error: BaseException, how: str) -> None:
 
 
 class Call(NamedTuple):
-    """A call of a user's controller that has not returned yet.
+    """Call of a user's controller that has not returned yet.
 
     Attributes
     ----------
@@ -250,16 +279,21 @@ _CALLERS: Final[dict[CodeType, Callable[[FrameType], str]]] = {
     YieldToClients.act.__code__: lambda frame: frame.f_locals["self"]._robot.name,
     YieldToClients._rest.__code__: lambda frame: frame.f_locals["self"]._robot.name,
 }
-"""Functions that call users' controllers and treat `Unreturned` as a crash.
+"""Functions that call users' controllers and treat `Unreturned` as a crash of the controller.
 
-The values find the name of the robot in the function's frame.
+Each value is a function that finds the robot's name in the frame of the calling function.
 """
 
 
 def called_by(function: Callable[..., Any], robot: Callable[[FrameType], str]) -> None:
     """Register another function that calls users' controllers.
 
-    `robot` finds the name of the robot in the function's frame.
+    Parameters
+    ----------
+    function : callable
+        The function; it treats `Unreturned` as a crash of the controller.
+    robot : callable
+        Finds the name of the robot in the function's frame.
     """
     _CALLERS[function.__code__] = robot
 
@@ -267,7 +301,15 @@ def called_by(function: Callable[..., Any], robot: Callable[[FrameType], str]) -
 def call_in(frame: FrameType | None) -> Call | None:
     """Return the call of a controller that encloses a thread's current frame.
 
-    None means that the thread is not in a controller.
+    Parameters
+    ----------
+    frame : FrameType or None
+        Current frame of the thread; None for a thread without one.
+
+    Returns
+    -------
+    Call or None
+        The innermost call. None means that the thread is not in a controller.
     """
     # The user's code may be many calls deep.
     while frame is not None:
@@ -282,7 +324,14 @@ def call_in(frame: FrameType | None) -> Call | None:
 def end_call(thread: int, call: Call) -> None:
     """Raise `Unreturned` in a thread if it is still in this call.
 
-    `thread` is the thread's identity. The exception waits until C code returns.
+    While C code runs in the call, the exception is not raised before that code returns.
+
+    Parameters
+    ----------
+    thread : int
+        Identity of the thread.
+    call : Call
+        The call.
     """
     now = call_in(sys._current_frames().get(thread))
     # The thread may have left the call meanwhile: the exception would hit the
@@ -294,13 +343,32 @@ def end_call(thread: int, call: Call) -> None:
 
 
 def random_state(draw: random.Random) -> list[Any]:
-    """Return the state of a random generator as a value."""
+    """Return the state of a random generator as a value.
+
+    Parameters
+    ----------
+    draw : Random
+        The generator.
+
+    Returns
+    -------
+    list
+        Version, list of words, and a spare Gaussian number or None; it can be written
+        as JSON.
+    """
     version, words, spare = draw.getstate()
     return [version, list(words), spare]
 
 
 def set_random_state(draw: random.Random, state: Any) -> None:
     """Restore a random generator from `random_state`.
+
+    Parameters
+    ----------
+    draw : Random
+        The generator; changed.
+    state : list
+        The state, as from `random_state`.
 
     Raises
     ------
@@ -313,6 +381,11 @@ def set_random_state(draw: random.Random, state: Any) -> None:
 
 def finite(value: Any) -> float:
     """Convert a value of a state to a finite number.
+
+    Parameters
+    ----------
+    value : object
+        Number, or text of a number.
 
     Raises
     ------
@@ -328,10 +401,15 @@ def finite(value: Any) -> float:
 def point(value: Any) -> tuple[float, float] | None:
     """Convert a value of a state to a point (x, y), m, or None.
 
+    Parameters
+    ----------
+    value : sequence or None
+        Two numbers, m; None for no point.
+
     Raises
     ------
     TypeError, ValueError
-        The value is neither.
+        The value is neither two finite numbers nor None.
     """
     if value is None:
         return None

@@ -1,6 +1,6 @@
 """Controllers that avoid bodies whose positions they know, for robots and walkers.
 
-They are ORCA and the social force model.
+The methods are ORCA and the social force model.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from botyard.numerics.exponentials import log
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.0
-"""A robot slows down when it is less than this time away from its goal, s."""
+"""Time to the goal below which a robot slows down, s."""
 NEAR_WALLS: Final = 8
 """Maximum number of walls that each robot considers."""
 WALL_REACH_M: Final = 3.0
-"""Walls farther than this from the body's edge are ignored, m."""
+"""Distance from the body's edge beyond which walls are ignored, m."""
 SIDESTEP: Final = 0.02
-"""Maximum tangent of the angle by which a preferred direction is off.
+"""Maximum tangent of the angle by which a preferred direction deviates from the goal's direction.
 
-Each robot draws its own, because in perfectly symmetric scenes no robot would give way.
+Each robot draws its own angle, because no robot would give way in a perfectly symmetric scene.
 """
 DEFAULT_SPEED: Final = 1.0
 """Default of the preferred speed, m/s."""
 LEAST_SPEED: Final = 0.05
 """Minimum of `stoppable_speed`, for slow ramps and weak forces, m/s."""
 STANDING_SHARE: Final = 0.1
-"""A robot below this fraction of its preferred speed counts as standing."""
+"""Fraction of the preferred speed below which a robot counts as standing."""
 STANDING_S: Final = 2.0
 JAM_GAP_M: Final = 0.5
 """Distance from another body below which a standing robot counts as jammed, m.
@@ -56,7 +56,7 @@ Time and direction are random.
 class CrowdController(GoalDriver, ABC):
     """Controller of one robot among others.
 
-    It knows the true poses and velocities of all bodies, and the map.
+    The controller knows the true poses and velocities of all bodies, and the map.
 
     Parameters
     ----------
@@ -89,13 +89,34 @@ class CrowdController(GoalDriver, ABC):
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """Return the new velocity, (1, 2), m/s, of disc `row` of (1, n) discs."""
+        """Return the new velocity of the robot's disc, which the avoidance method computes.
+
+        Parameters
+        ----------
+        position, velocity : (1, n, 2) float64
+            Positions and velocities of the discs of all n bodies, m and m/s, in the
+            frame of the world.
+        radius : (1, n) float64
+            Radii of the discs, m; the radius of the robot's own disc includes the
+            clearance.
+        preferred : (1, 2) float64
+            Velocity that the robot would choose if it were alone, m/s.
+        row : int
+            Index of the robot's disc.
+        walls : (1, w, 4) float64
+            End points of the nearest walls, m; NaN for unused rows.
+
+        Returns
+        -------
+        (1, 2) float64
+            Velocity in the frame of the world, m/s.
+        """
 
     def act(self) -> None:
         """Read the true state, and command the robot for the next step."""
         robot, sim = self._robot, self._robot.simulation
         state, row = sim.snapshot.state, sim.snapshot.rows[robot.name]
-        radius = sim.core.engine.bodies.radius
+        radius = self.radii()
         ahead = np.where(MUST_TURN[state.drive], crowds.AHEAD_SHARE * radius, 0.0)
         position, velocity = crowds.discs(
             state.pose[None], state.vel[None], ahead[None]
@@ -116,12 +137,11 @@ class CrowdController(GoalDriver, ABC):
             )
 
         disc = (radius + ahead)[None]
-        # Only the own disc grows: if all grew, robots would keep twice the clearance.
+        # Only the robot's own disc grows: if all discs grew, robots would keep twice
+        # the clearance.
         disc[0, row] += self._safety
-        walls = sim.near_walls(
-            position[0, row : row + 1],
-            reach=WALL_REACH_M + float(disc[0, row]),
-            count=NEAR_WALLS,
+        walls = self.near_walls(
+            position[0, row], WALL_REACH_M + float(disc[0, row]), float(ahead[row])
         )
         wanted = self.velocity(position, velocity, disc, preferred, row, walls)
         # A faster turn could exceed half a turn in a step with a long `dt`.
@@ -138,11 +158,48 @@ class CrowdController(GoalDriver, ABC):
         else:
             robot.command(v=v, w=w)
 
-    def _preferred(self, x: float, y: float) -> tuple[F8, bool]:
-        """Return the preferred velocity of a robot at (x, y), (1, 2), m/s.
+    def radii(self) -> F8:
+        """Return the radii of all bodies, (n,), m; NaN for bodies to ignore."""
+        radii: F8 = self._robot.simulation.core.engine.bodies.radius
+        return radii
 
-        It leads to the goal, or, without a goal, to the resting position. The second
-        value states whether the robot has a goal.
+    def near_walls(self, centre: F8, reach: float, ahead: float) -> F8:
+        """Return the walls that the robot's disc avoids.
+
+        Parameters
+        ----------
+        centre : (2,) float64
+            Centre of the disc, m.
+        reach : float
+            Greatest distance of a wall, m.
+        ahead : float
+            Distance of the disc's centre ahead of the axle, m.
+
+        Returns
+        -------
+        (1, w, 4) float64
+            End points of the nearest walls, m; NaN for unused rows.
+        """
+        return self._robot.simulation.near_walls(
+            centre[None], reach=reach, count=NEAR_WALLS
+        )
+
+    def _preferred(self, x: float, y: float) -> tuple[F8, bool]:
+        """Return the preferred velocity of a robot.
+
+        The velocity leads to the goal, or, without a goal, to the resting position.
+
+        Parameters
+        ----------
+        x, y : float
+            Position of the robot, m.
+
+        Returns
+        -------
+        velocity : (1, 2) float64
+            The velocity, m/s; 0 at the goal itself.
+        has_goal : bool
+            Whether the robot has a goal.
         """
         goal = self._goals.goal(x, y)
         place = self._goals.resting_place() if goal is None else goal
@@ -151,7 +208,7 @@ class CrowdController(GoalDriver, ABC):
         dx, dy = place[0] - x, place[1] - y
         away = hypot(dx, dy)
         speed = min(self._speed, away / APPROACH_S)
-        # At its goal the robot has no direction.
+        # A robot at its goal has no preferred direction.
         c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
         return np.array(
             [[speed * (c - self._aside * s), speed * (s + self._aside * c)]]
@@ -160,7 +217,14 @@ class CrowdController(GoalDriver, ABC):
     def _out_of_jams(self, preferred: F8, own: F8, gap: float) -> F8:
         """Return the preferred velocity, turned for a while if the robot is jammed.
 
-        `gap` is the distance from the nearest body, m.
+        Parameters
+        ----------
+        preferred : (1, 2) float64
+            Preferred velocity, m/s.
+        own : (2,) float64
+            Current velocity of the robot's disc, m/s.
+        gap : float
+            Distance from the nearest body, m; NaN or infinite without bodies.
         """
         now = self._robot.simulation.time
         x, y = preferred[0].tolist()
@@ -172,10 +236,11 @@ class CrowdController(GoalDriver, ABC):
             return np.array([[c * x - s * y, s * x + c * y]])
 
         if not is_standing:
-            # Moving, or free of others: the time of standing starts again.
+            # The robot moves, or no body is near, so the time of standing restarts.
             self._standing_since = now
         elif now - self._standing_since >= STANDING_S:
-            # Random, so that two robots that block each other choose differently.
+            # Time and direction are random, so that two robots that block each other
+            # choose differently.
             self._turned = math.pi * self._goals.draw_sign()
             self._gives_way_until = self._standing_since = now + GIVING_WAY_S * abs(
                 self._goals.draw_sign()
@@ -184,7 +249,14 @@ class CrowdController(GoalDriver, ABC):
         return preferred
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of the goals; start of standing, s; end of giving way, s; and the
+            angle by which the robot gives way, rad.
+        """
         return [
             super().get_state(),
             self._standing_since,
@@ -193,7 +265,7 @@ class CrowdController(GoalDriver, ABC):
         ]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
         goals, *times = state
         self._standing_since, self._gives_way_until, self._turned = map(finite, times)
         super().set_state(goals)
@@ -203,16 +275,24 @@ class CrowdController(GoalDriver, ABC):
 
 
 class Orca(CrowdController):
-    """Optimal reciprocal collision avoidance (van den Berg et al. 2011).
+    """Controller that uses optimal reciprocal collision avoidance (van den Berg et al. 2011).
 
     See `botyard.navigation.crowds.orca`.
 
     Parameters
     ----------
     horizon, wall_horizon : float
-        Time for which others, and walls, are avoided, s.
+        Time ahead in which collisions with other bodies, and with walls, are avoided,
+        s.
     **options
         See `GoalOptions`.
+
+    Raises
+    ------
+    ArgumentError
+        A time is not above 0, or an option is not valid.
+    WorldError
+        The robot does not drive.
     """
 
     name = "orca"
@@ -237,7 +317,7 @@ class Orca(CrowdController):
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """Return the new velocity, see `CrowdController`."""
+        """Return the new velocity by ORCA, see `CrowdController.velocity`."""
         return crowds.orca(
             position,
             velocity,
@@ -253,13 +333,25 @@ class Orca(CrowdController):
 
 
 def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
-    """Return the maximum speed at which two robots that meet head-on can stop, m/s.
+    """Return the maximum speed at which two robots that meet head-on can stop.
 
-    It is at most 1 m/s. Both robots must stop within the range of the forces. A force
-    acts where it exceeds the drive towards the goal, A / m exp(−r / B) > v / τ: up to r
-    = B ln(A τ / (m v)). To stop with deceleration d, both robots together need 2 v² /
-    (2 d). The paper has no such limit, because its pedestrians have no limits of
-    deceleration.
+    Both robots must stop within the range of the forces. The repulsive force has an effect where it
+    exceeds the force towards the goal, A / m exp(−r / B) > v / τ: up to the distance r = B ln(A τ /
+    (m v)). To stop with deceleration d, both robots together need 2 v² / (2 d). The paper has no
+    such limit, because its pedestrians have no limits of deceleration.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robots, with its limits of speed and deceleration.
+    forces : Forces
+        Parameters of the social force model.
+
+    Returns
+    -------
+    float
+        The speed, at most 1 m/s and at least `LEAST_SPEED`; less only for a robot that
+        cannot drive as fast.
     """
     limits = spec.kinematics.limits
     ramps = [
@@ -291,7 +383,7 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
 
 
 class SocialForce(CrowdController):
-    """The social force model (Helbing, Farkas, Vicsek 2000).
+    """Controller that uses the social force model (Helbing, Farkas, Vicsek 2000).
 
     See `botyard.navigation.crowds.social_force`.
 
@@ -304,6 +396,13 @@ class SocialForce(CrowdController):
         τ, s; A / m, m/s²; B, m.
     **options
         See `GoalOptions`.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter of the model or an option is not valid.
+    WorldError
+        The robot does not drive.
     """
 
     name = "socialforce"
@@ -338,13 +437,13 @@ class SocialForce(CrowdController):
         self._asked: F8 = np.zeros((2, 2))
         """Velocity of the last step, and the model's velocity at its end, m/s.
 
-        A robot drives evenly in a step, the model accelerates.
+        Within a step, a robot keeps its velocity, but the model accelerates.
         """
 
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """Return the new velocity, see `CrowdController`."""
+        """Return the new velocity by the social force model, see `CrowdController.velocity`."""
         # If the robot followed the last command, the social force model continues from
         # its own velocity at the end of that step, otherwise from the robot's.
         velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
@@ -365,13 +464,22 @@ class SocialForce(CrowdController):
         return wanted
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`."""
         return [*super().get_state(), *self._asked.ravel().tolist()]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`.
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`.
 
-        States of older versions lack the velocities.
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`. States of older versions lack the
+            velocities.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid.
         """
         super().set_state(state[:4])
         self._asked = np.array(

@@ -1,4 +1,4 @@
-"""Follow: drive behind another robot at a constant distance."""
+"""Controller that drives a robot behind another robot at a constant distance (`Follow`)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ class Follow:
         Distance from the leader, centre to centre, m.
     speed : float
         Maximum speed, m/s.
+
+    Raises
+    ------
+    ArgumentError
+        A number is not above 0, or the robot is its own leader.
     """
 
     def __init__(
@@ -50,7 +55,8 @@ class Follow:
         """Drive towards the leader, or wait while it does not exist."""
         robot = self._robot
         others = robot.simulation.robots
-        # Chosen at the first step, because the other robots may be added later.
+        # The leader is chosen at the first step, because other robots may be added
+        # later.
         if not self._leader:
             self._leader = self._nearest()
         ahead = others.get(self._leader)
@@ -68,6 +74,10 @@ class Follow:
         steer(robot, goal.x, goal.y, min(self._speed, gap))
 
     def _nearest(self) -> str:
+        """Return the name of the nearest other robot that drives; empty for none.
+
+        Of robots at equal distances, the first by name counts.
+        """
         pose, robots = self._robot.truth, self._robot.simulation.robots
         away = {
             n: distance(pose, r.truth)
@@ -78,11 +88,11 @@ class Follow:
         return min(away, key=lambda n: (away[n], n)) if away else ""
 
     def get_state(self) -> str:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`."""
         return self._leader
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
         self._leader = str(state)
 
     def rest(self) -> None:

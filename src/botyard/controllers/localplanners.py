@@ -1,4 +1,4 @@
-"""Controllers that see obstacles only by a laser: the dynamic window and VFH+."""
+"""Controllers that avoid obstacles by a laser alone: the dynamic window and VFH+."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 
 from botyard.api import arguments
+from botyard.controllers.carmoves import CarMoves
 from botyard.controllers.route import GoalDriver, GoalOptions
 from botyard.controllers.steering import halt
 from botyard.engine.layout import F8
@@ -18,13 +19,13 @@ from botyard.numerics.elementary import atan2, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.5
-"""A robot slows down when it is less than this time away from its goal, s."""
+"""Time to the goal below which a robot slows down, s."""
 
 
 class LaserController(GoalDriver, ABC):
-    """Controller that drives one robot to goals by its laser.
+    """Controller that drives one robot to goals and avoids obstacles by the robot's laser.
 
-    It knows the positions of goals relative to its own.
+    The controller knows the positions of goals relative to the robot.
 
     Parameters
     ----------
@@ -32,7 +33,16 @@ class LaserController(GoalDriver, ABC):
         See `botyard.controllers.base.ControllerFactory`.
     **options
         See `GoalOptions`.
+
+    Raises
+    ------
+    ArgumentError
+        An option is not valid.
+    WorldError
+        The robot has no laser or does not drive.
     """
+
+    DRIVES_CARS = True
 
     def __init__(
         self,
@@ -40,7 +50,7 @@ class LaserController(GoalDriver, ABC):
         seed: int,
         **options: Unpack[GoalOptions],
     ) -> None:
-        # Refused at once: without a scan the robot would drive blindly.
+        # Refuse such a robot at once: without a scan it would drive blindly.
         if not robot.lasers:
             raise WorldError(
                 f"expected a robot with a laser, found {robot.name}, which has none"
@@ -54,12 +64,25 @@ class LaserController(GoalDriver, ABC):
         )
         self._radius = robot.spec.radius + self._safety
         self._reads = False
+        kinematics = robot.spec.kinematics
+        self._circle = kinematics.turning_radius
+        self._car = CarMoves(robot, self._speed) if kinematics.steers else None
 
     @abstractmethod
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """Return the linear and angular velocity towards a goal, m/s and rad/s.
+        """Return the velocities towards a goal.
 
-        Obstacles are points, (1, p, 2). Points and goal are in the robot's frame, m.
+        Parameters
+        ----------
+        points : (1, p, 2) float64
+            Obstacles in the robot's frame, m; NaN for rays without a hit.
+        goal_x, goal_y : float
+            Goal in the robot's frame, m.
+
+        Returns
+        -------
+        v, w : float
+            Linear and angular velocity, m/s and rad/s.
         """
 
     def act(self) -> None:
@@ -67,8 +90,7 @@ class LaserController(GoalDriver, ABC):
         robot = self._robot
         if not self._reads:
             robot.laser.subscribe(self.name)
-            # Subscribed at the first call only: a robot whose client drives needs no
-            # scans.
+            # Subscribe at the first call: a robot whose client drives needs no scans.
             self._reads = True
 
         pose = robot.truth
@@ -83,8 +105,26 @@ class LaserController(GoalDriver, ABC):
         )
         c, s = cosine_sine(pose.th)
         dx, dy = goal[0] - pose.x, goal[1] - pose.y
-        v, w = self.choose(points, c * dx + s * dy, c * dy - s * dx)
+        ahead, left = c * dx + s * dy, c * dy - s * dx
+        if self._car is None:
+            v, w = self.choose(points, ahead, left)
+        else:
+            v, w = self._car.command(
+                ahead, left, points[0], lambda x, y: self.choose(points, x, y)
+            )
         robot.command(v=v, w=w)
+
+    def get_state(self) -> Any:
+        """Return the state of the controller, see `botyard.controllers.base.Controller`."""
+        goals = super().get_state()
+        return goals if self._car is None else [goals, self._car.get_state()]
+
+    def set_state(self, state: Any) -> None:
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
+        if self._car is not None:
+            state, moves = state
+            self._car.set_state(moves)
+        super().set_state(state)
 
     def rest(self) -> None:
         """Unsubscribe from the laser until `act` is called again."""
@@ -93,7 +133,7 @@ class LaserController(GoalDriver, ABC):
 
 
 class DynamicWindow(LaserController):
-    """The dynamic window approach (Fox, Burgard, Thrun 1997).
+    """Controller that uses the dynamic window approach (Fox, Burgard, Thrun 1997).
 
     See `botyard.navigation.local.dynamic_window`.
 
@@ -103,6 +143,13 @@ class DynamicWindow(LaserController):
         Weights α, β and γ.
     **options
         See `GoalOptions`.
+
+    Raises
+    ------
+    ArgumentError
+        A weight is below 0, all are 0, or an option is not valid.
+    WorldError
+        The robot has no laser or does not drive.
     """
 
     name = "dwa"
@@ -129,7 +176,7 @@ class DynamicWindow(LaserController):
             )
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """Return the velocities, see `LaserController`."""
+        """Return the velocities by the dynamic window, see `LaserController.choose`."""
         robot = self._robot
         limits, moving = self._limits, robot.velocity
         v, w = local.dynamic_window(
@@ -143,22 +190,30 @@ class DynamicWindow(LaserController):
             accel=(limits.accel.x, limits.accel.a),
             brake=(limits.decel.x, limits.decel.a),
             weights=self._weights,
+            turning_radius=self._circle,
         )[0].tolist()
         return v, w
 
 
 class FieldHistogram(LaserController):
-    """VFH+ (Ulrich, Borenstein 1998).
+    """Controller that uses VFH+ (Ulrich, Borenstein 1998).
 
     See `botyard.navigation.local.vector_field_histogram`.
 
     Parameters
     ----------
     window : float
-        Obstacles farther away are ignored, m; it exceeds the robot's radius plus
+        Distance beyond which obstacles are ignored, m; it must exceed the robot's radius plus
         `safety`.
     **options
         See `GoalOptions`.
+
+    Raises
+    ------
+    ArgumentError
+        The window is not larger than the robot's radius plus `safety`, or an option is not valid.
+    WorldError
+        The robot has no laser or does not drive.
     """
 
     name = "vfh"
@@ -179,7 +234,7 @@ class FieldHistogram(LaserController):
         self._memory = local.Histograms(1)
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """Return the velocities, see `LaserController`."""
+        """Return the velocities by VFH+, see `LaserController.choose`."""
         robot = self._robot
         goal = hypot(goal_x, goal_y)
         found = local.vector_field_histogram(
@@ -189,16 +244,28 @@ class FieldHistogram(LaserController):
             np.array([robot.truth.th]),
             self._memory,
             radius=self._radius,
-            turn_radius=np.array([abs(robot.velocity.vx) / self._turn]),
+            turn_radius=np.array(
+                [max(abs(robot.velocity.vx) / self._turn, self._circle)]
+            ),
             window=self._window,
         )
         v, w = local.histogram_velocities(
             found, np.array([min(self._speed, goal / APPROACH_S)]), self._turn
         )
+        if self._car is not None and not math.isnan(found[0, 0]):
+            # A car turns only while it drives.
+            v[0] = max(float(v[0]), local.SLOWEST * self._speed)
         return float(v[0]), float(w[0])
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of the goals; 0 or 1 for each sector; and the last direction, rad, or
+            None.
+        """
         last = float(self._memory.last[0])
         return [
             super().get_state(),
@@ -207,7 +274,18 @@ class FieldHistogram(LaserController):
         ]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid, or has another number of sectors.
+        """
         goals, blocked, last = state
         # A state of a version with another number of sectors cannot be restored.
         if len(blocked) != self._memory.blocked.shape[1]:

@@ -1,4 +1,4 @@
-"""Pure pursuit: drive along a path."""
+"""Controller that drives a robot along a path by pure pursuit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,59 @@ from botyard.numerics.elementary import atan2
 from botyard.sim.simulation import Robot
 
 BEHIND: Final = 0.5 * math.pi
-"""A robot whose pursued point is more than this angle off turns in place first, rad."""
+"""Bearing of the pursued point above which the robot first turns in place, rad."""
+
+
+def drive_arc(
+    robot: Robot,
+    curvature: float,
+    ahead: float,
+    left: float,
+    speed: float,
+    *,
+    turn_first: float = BEHIND,
+) -> None:
+    """Command the arc to a pursued point, or a turn towards it in place.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    curvature : float
+        Curvature of the arc, 1/m.
+    ahead, left : float
+        The point in the frame of the robot, m.
+    speed : float
+        Speed, m/s. The robot drives slower on arcs that it cannot turn fast enough.
+    turn_first : float
+        Bearing of the point above which the robot turns in place, rad.
+    """
+    turn = robot.spec.kinematics.limits.max_speed.a
+    # Pure pursuit has no arc to a point behind the robot.
+    off = atan2(left, ahead)
+    kinematics = robot.spec.kinematics
+    if kinematics.steers:
+        # Not on the spot: the tightest arc leads round to the point.
+        tightest = 1.0 / kinematics.turning_radius
+        if abs(off) > BEHIND:
+            curvature = math.copysign(tightest, left)
+        curvature = max(-tightest, min(tightest, curvature))
+    elif abs(off) > turn_first:
+        robot.command(v=0.0, w=max(-turn, min(turn, HEADING_GAIN * off)))
+        return
+
+    if abs(curvature) * speed > turn:
+        # Drive slower on the same arc, so that the robot stays on the path.
+        speed = turn / abs(curvature)
+    robot.command(v=speed, w=curvature * speed)
 
 
 class PurePursuit:
     """Controller that drives one robot along a path (Coulter 1992).
 
-    See `botyard.navigation.local.pure_pursuit`. It ignores obstacles.
+    See `botyard.navigation.local.pure_pursuit`. The controller ignores obstacles. A
+    car-like robot drives no tighter arc than its turning circle; to a point behind it, it
+    drives that circle.
 
     Parameters
     ----------
@@ -40,6 +86,13 @@ class PurePursuit:
         the last point.
     reached : float
         Distance from the last point at which the robot stops, m.
+
+    Raises
+    ------
+    ArgumentError
+        The path has fewer than 2 points, or an option is not valid.
+    WorldError
+        The robot does not drive.
     """
 
     def __init__(
@@ -64,8 +117,8 @@ class PurePursuit:
         self._round = float(len(path))
         if (
             self._loops
-            # Two rounds, so that the pursued point can lie beyond the end of the first
-            # round.
+            # A looping path is stored twice in a row, so that the pursued point can lie
+            # beyond the end of the first round.
         ):
             path = path + path + path[:1]
 
@@ -76,12 +129,11 @@ class PurePursuit:
         )
         self._reached = checked_reached(reached)
         self._speed = min(checked_speed(speed), kinematics.limits.max_speed.x)
-        self._turn = kinematics.limits.max_speed.a
         self._progress = np.zeros(1)
         self._is_at_end = False
 
     def act(self) -> None:
-        """Command the arc to the pursued point."""
+        """Drive the robot along the arc to the pursued point, for the next step."""
         robot = self._robot
         if self._is_at_end:
             halt(robot)
@@ -91,7 +143,7 @@ class PurePursuit:
             self._path, np.array([tuple(robot.truth)]), self._lookahead, self._progress
         )[0].tolist()
         if self._loops:
-            # The path has two rounds: back to the same point of the first one.
+            # The path is stored twice: continue at the same point of the first round.
             if self._progress[0] >= self._round:
                 self._progress[0] -= self._round
         # The end may be near the start of the path: the robot must be on the last
@@ -101,27 +153,35 @@ class PurePursuit:
             halt(robot)
             return
 
-        turn = self._turn
-        # Pure pursuit has no arc to a point behind the robot.
-        off = atan2(left, ahead)
-        if abs(off) > BEHIND:
-            robot.command(v=0.0, w=max(-turn, min(turn, HEADING_GAIN * off)))
-            return
-
         speed = (
             self._speed if self._loops else min(self._speed, max(end, self._reached))
         )
-        if abs(curvature) * speed > turn:
-            # Slower on the same arc, so that the robot stays on the path.
-            speed = turn / abs(curvature)
-        robot.command(v=speed, w=curvature * speed)
+        drive_arc(robot, curvature, ahead, left, speed)
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            Position on the path (number of the segment plus the fraction of it), and
+            whether the robot has reached the end.
+        """
         return [float(self._progress[0]), self._is_at_end]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid, or its position is not on the path.
+        """
         progress, is_at_end = state
         if not 0.0 <= progress <= self._path.shape[1] - 1:
             raise ValueError(f"expected a position on the path, found {progress}")
@@ -131,4 +191,4 @@ class PurePursuit:
         """Do nothing: the controller reads no sensor."""
 
 
-__all__ = ["PurePursuit"]
+__all__ = ["PurePursuit", "drive_arc"]

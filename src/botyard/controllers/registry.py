@@ -25,6 +25,7 @@ from botyard.controllers.base import (
 )
 from botyard.controllers.crowd import Orca, SocialForce
 from botyard.controllers.follow import Follow
+from botyard.controllers.gotocar import go_to
 from botyard.controllers.localplanners import DynamicWindow, FieldHistogram
 from botyard.controllers.purepursuit import PurePursuit
 from botyard.controllers.walk import Walk
@@ -45,6 +46,7 @@ from botyard.sim.simulation import Robot
 _BUILTIN: dict[str, ControllerFactory] = {
     "dwa": DynamicWindow,
     "follow": Follow,
+    "go_to": go_to,
     "orca": Orca,
     "purepursuit": PurePursuit,
     "socialforce": SocialForce,
@@ -61,7 +63,7 @@ _POSITIONAL: Final = (
 )
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SEED: Final = "seed"
-"""Parameter of a user's class or function that gets the seed of the world.
+"""Name of the parameter of a user's class or function that receives the seed of the world.
 
 An option of the same name has precedence.
 """
@@ -97,6 +99,8 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
 
     Parameters
     ----------
+    name : str
+        Name of the controller.
     allow_code : bool
         Names of the form ``module:name`` also count, and are imported. Use it only for
         files that the user trusts.
@@ -112,7 +116,7 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
 
 
 def given_names() -> list[str]:
-    """Return the names of the user's own controllers."""
+    """Return the names of the controllers that users have registered in this process."""
     return sorted(_REGISTERED)
 
 
@@ -127,6 +131,17 @@ def register(controller: str | Callable[..., Any]) -> str:
         options…)``; or a function ``(robot, options…)`` that is called before every
         step. A parameter named `seed` gets the seed of the world, unless an option of
         that name is given.
+
+    Returns
+    -------
+    str
+        Name of the controller. A second function of the same name gets a number:
+        ``module:name (2)``.
+
+    Raises
+    ------
+    CommandLineError
+        The import fails, or the object is not a suitable class or function.
     """
     if isinstance(controller, str):
         try:
@@ -162,7 +177,14 @@ def register(controller: str | Callable[..., Any]) -> str:
 
 
 def _check_function(code: Callable[..., Any], name: str) -> None:
-    """Refuse a function that would do nothing when called, or cannot be registered.
+    """Raise an error for a function that cannot be registered, or does nothing when called.
+
+    Parameters
+    ----------
+    code : callable
+        The function, method or class.
+    name : str
+        Its name, for the message.
 
     Raises
     ------
@@ -194,14 +216,21 @@ def _check_function(code: Callable[..., Any], name: str) -> None:
 
 @programs.program_of.implementation
 def program_of(controller: object, options: dict[str, Any]) -> Program:
-    """Return the program for a name, a class, a function or a `Program`.
+    """Return the `Program` (name and options) for a controller given in any form.
+
+    Parameters
+    ----------
+    controller : str, class, function or Program
+        Controller: a name, class, function or `Program`. A `Program` is returned unchanged.
+    options : dict
+        Options of the controller; they are checked when it is made.
 
     Raises
     ------
     ArgumentError
         The argument is of another type.
     CommandLineError
-        The name is unknown.
+        The name is unknown, or the user's code cannot be imported or registered.
     """
     if isinstance(controller, Program):
         return controller
@@ -224,10 +253,15 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
 def find_controller(name: str) -> ControllerFactory:
     """Return the factory of a controller by its name.
 
+    Parameters
+    ----------
+    name : str
+        Name of a built-in or packaged controller, or of registered code.
+
     Raises
     ------
     CommandLineError
-        The name is unknown.
+        The name is unknown, or names code that was not registered.
     """
     # Built-in names come first: neither a package nor a user's name can replace them.
     if name in _BUILTIN:
@@ -253,7 +287,17 @@ def find_controller(name: str) -> ControllerFactory:
 def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
     """Return a factory for a user's class or function.
 
-    The first parameter is the robot, and all others are options.
+    Parameters
+    ----------
+    code : callable
+        The class or function. Its first parameter is the robot, and all others are
+        options.
+
+    Returns
+    -------
+    callable
+        Factory ``(robot, seed, *, options…)``. It raises TypeError for a class without
+        a method ``act``.
     """
     is_class = inspect.isclass(code)
     parameters = list(inspect.signature(code).parameters.values())[1:]
@@ -296,6 +340,13 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
 def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
     """Return the factory of a program's controller after a check of its options.
 
+    Parameters
+    ----------
+    robot : Robot
+        The robot, for messages.
+    program : Program
+        Name and options of the controller. Values are checked when it is made.
+
     Raises
     ------
     CommandLineError
@@ -335,6 +386,17 @@ def make(
 ) -> YieldToClients:
     """Make a controller that yields to clients.
 
+    Parameters
+    ----------
+    robot : Robot
+        The robot that it drives.
+    program : Program
+        Name and options of the controller.
+    factory : callable
+        Factory from `checked_factory`.
+    seed : int
+        Seed of the world.
+
     Raises
     ------
     WorldError
@@ -357,7 +419,16 @@ called_by(make, lambda frame: str(frame.f_locals["robot"].name))
 
 
 def make_controller(robot: Robot, program: Program, seed: int) -> YieldToClients:
-    """Make the controller of a program for a robot; it yields to clients.
+    """Make the controller that a program names, for a robot; it yields to clients.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot that it drives.
+    program : Program
+        Name and options of the controller.
+    seed : int
+        Seed of the world.
 
     Raises
     ------
@@ -374,7 +445,7 @@ def _location(robot: Robot, program: Program) -> str:
 
 
 def _message_of(error: BaseException) -> str:
-    """Return an error's message, with its type unless options or robots are wrong."""
+    """Return an error's message; it names the type unless the error is about options or robots."""
     return (
         f"{error}"
         if isinstance(error, (BotyardError, TypeError, ValueError))

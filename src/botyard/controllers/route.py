@@ -1,4 +1,4 @@
-"""Goals of controllers: successive points, or random positions in straight reach."""
+"""Goals of controllers: given points, or random positions on free straight lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
 from botyard.numerics.elementary import atan2, cos, hypot, sin
 from botyard.sim.simulation import Robot
+from botyard.sim.trips import ORDERS
 
-ORDERS: Final = ("loop", "back", "once")
 ATTEMPTS: Final = 30
-"""Maximum number of random positions to try for a reachable one."""
+"""Maximum number of random positions that are tried in a search for a reachable one."""
 CLEARANCE_STEP: Final = 0.25
 """Spacing of the points of a straight line at which the body must fit, m."""
 MAX_SAFETY_M: Final = 100.0
@@ -26,13 +26,13 @@ MAX_SAFETY_M: Final = 100.0
 LEG_LIMIT: Final = 50.0
 """Maximum length of a leg, m: a farther destination is cut to this distance."""
 ENCLOSED_S: Final = 0.5
-"""Time until the next search for a destination after a failed one, s."""
+"""Time after a failed search for a destination until the next search, s."""
 PATIENCE: Final = 4.0
-"""Multiple of the straight drive's duration after which a destination is given up."""
+"""Time to give up a destination, as a multiple of the duration of a straight drive to it."""
 MIN_PATIENCE_S: Final = 10.0
-"""Minimum time until a destination is given up, s."""
+"""Minimum time after which a destination is given up, s."""
 ARRIVED: Final = -1.0
-"""Value of the time to give up a destination, which marks it as reached."""
+"""Value that replaces the time to give up a destination once the destination is reached."""
 
 
 class Route:
@@ -60,14 +60,14 @@ class Route:
 
     @property
     def point(self) -> tuple[float, float]:
-        """The current point, m."""
+        """Current point of the route, m."""
         return self.points[self.index]
 
     @property
     def last_reached(self) -> tuple[float, float]:
-        """The point that was reached last, m; the current point at the end.
+        """Point that was reached last, m; at the end of the route, the current point.
 
-        It is undefined until a point has been reached.
+        The value is undefined until a point has been reached.
         """
         if self.is_at_end:
             return self.point
@@ -76,7 +76,14 @@ class Route:
         ]
 
     def advance(self) -> bool:
-        """Take the next point. Return False after the last one."""
+        """Make the next point the current one.
+
+        Returns
+        -------
+        bool
+            False after the last point: the current point stays, and `is_at_end` is
+            True. A route of one point ends at once, whatever its order.
+        """
         count = len(self.points)
         if count == 1 or (self._order == "once" and self.index == count - 1):
             self.is_at_end = True
@@ -90,7 +97,16 @@ class Route:
         return not self.is_at_end
 
     def set_state(self, index: Any, direction: Any, is_at_end: Any) -> None:
-        """Restore `index`, `direction` and `is_at_end`.
+        """Restore the position on the route: `index`, `direction` and `is_at_end`.
+
+        Parameters
+        ----------
+        index : int
+            Index of the current point.
+        direction : int
+            1 or −1, see order ``back``.
+        is_at_end : bool
+            Whether the last point was reached.
 
         Raises
         ------
@@ -113,7 +129,19 @@ class Route:
 def checked_points(
     points: Sequence[Sequence[float]], least: int = 1
 ) -> list[tuple[float, float]]:
-    """Return at least `least` points (x, y), m.
+    """Return points, checked to be valid and sufficient in number.
+
+    Parameters
+    ----------
+    points : sequence of [x, y]
+        The points, m.
+    least : int
+        Minimum number of points.
+
+    Returns
+    -------
+    list of (float, float)
+        The points, m.
 
     Raises
     ------
@@ -134,7 +162,12 @@ def checked_points(
 
 
 def checked_area(area: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Return an area [x0, y0, x1, y1], m.
+    """Return an area, checked to be valid.
+
+    Parameters
+    ----------
+    area : [x0, y0, x1, y1] or None
+        The area, m, with x0 ≤ x1 and y0 ≤ y1; None is returned unchanged.
 
     Raises
     ------
@@ -162,7 +195,12 @@ def checked_area(area: Sequence[float] | None) -> tuple[float, ...] | None:
 
 
 def checked_speed(speed: float) -> float:
-    """Return a speed, m/s.
+    """Return a speed, checked to be above 0, m/s.
+
+    Parameters
+    ----------
+    speed : float
+        The speed, m/s.
 
     Raises
     ------
@@ -173,7 +211,12 @@ def checked_speed(speed: float) -> float:
 
 
 def checked_pause(pause: float) -> float:
-    """Return a pause, s.
+    """Return a pause, checked to be at least 0, s.
+
+    Parameters
+    ----------
+    pause : float
+        The pause, s.
 
     Raises
     ------
@@ -184,7 +227,12 @@ def checked_pause(pause: float) -> float:
 
 
 def checked_reached(reached: float) -> float:
-    """Return a distance at which a goal counts as reached, m.
+    """Return a distance at which a goal counts as reached, checked to be above 0, m.
+
+    Parameters
+    ----------
+    reached : float
+        The distance, m.
 
     Raises
     ------
@@ -205,17 +253,20 @@ def random_destination(
 ) -> tuple[float, float] | None:
     """Return a random position that can be reached in a straight line now.
 
-    None means that the search failed.
-
     Parameters
     ----------
     robot : Robot
         The robot.
     draw : Random
-        Source of randomness.
+        Source of randomness; the number of draws depends on the free space.
     area : (x0, y0, x1, y1) or None
         Area of the position, m. The default is within 10 m of the robot and within the
         bounds of the map.
+
+    Returns
+    -------
+    (float, float) or None
+        Position, m, at most `LEG_LIMIT` away. None means that all `ATTEMPTS` failed.
     """
     pose, sim = robot.truth, robot.simulation
     is_free = sim.core.places.is_free_for(robot)
@@ -239,8 +290,8 @@ def random_destination(
                 LEG_LIMIT,
             )
 
-        # Points along the line, not a swept area: exact enough for a random
-        # destination, and fast.
+        # Check points along the line, not a swept area: this is fast, and exact enough
+        # for a random destination.
         n = max(1, math.ceil(away / CLEARANCE_STEP))
         if all(
             is_free(
@@ -254,14 +305,14 @@ def random_destination(
 
 
 class Goals:
-    """Goals of a controller: points in an order, or random positions, with pauses.
+    """Goals of a controller: given points or random positions, with pauses at each.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     name : str
-        Name of the controller. It makes its draws independent of other controllers.
+        Name of the controller, which makes its draws independent of other controllers.
     points : sequence of [x, y], optional
         Points, m. The default is random positions that can be reached in a straight
         line.
@@ -295,7 +346,8 @@ class Goals:
         speed: float,
         area: Sequence[float] | None,
     ) -> None:
-        # Checked even without points, so that a wrong option is never ignored.
+        # Check the options even without points, so that a wrong option is never
+        # ignored.
         arguments.one_of(order, "order", ORDERS)
         self._robot = robot
         # A generator for each robot and controller: other robots do not change its
@@ -312,13 +364,22 @@ class Goals:
         self._rest_until, self._give_up_at = -1.0, 0.0
 
     def draw_sign(self) -> float:
-        """Return a random number from −1 to 1."""
+        """Return a uniformly distributed random number from −1 to 1."""
         return self._random.uniform(-1.0, 1.0)
 
     def goal(self, x: float, y: float) -> tuple[float, float] | None:
-        """Return the goal of a robot at (x, y), m.
+        """Return the goal to which a robot must drive now.
 
-        None means that the robot pauses or has reached the end.
+        Parameters
+        ----------
+        x, y : float
+            Position of the robot, m.
+
+        Returns
+        -------
+        (float, float) or None
+            The goal, m. None means that the robot pauses, has reached the end, or found
+            no destination.
         """
         now = self._robot.simulation.time
         # During a pause no goal is needed, and no search is run.
@@ -367,12 +428,20 @@ class Goals:
     def resting_place(self) -> tuple[float, float] | None:
         """Return the position where a robot without a goal stays, m.
 
-        It is the last position reached; None for none.
+        The position is the last one reached; None if no position was reached.
         """
         return self._place if self._route is None else self._route.last_reached
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the goals, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of the random generator; state of the route, or None; random position,
+            m, or None; end of the pause, s; and the time at which the position is given
+            up, s.
+        """
         route = self._route
         on_route = (
             None if route is None else [route.index, route.direction, route.is_at_end]
@@ -386,13 +455,28 @@ class Goals:
         ]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the goals, see `botyard.controllers.base.Controller`.
+
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`, of goals with the same options.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid.
+        """
         draw, on_route, place, rest_until, give_up_at = state
         set_random_state(self._random, draw)
         if self._route is not None:
             self._route.set_state(*on_route)
         self._place = point(place)
         self._rest_until, self._give_up_at = finite(rest_until), finite(give_up_at)
+
+
+FOR_CARS: Final = "dwa, follow, go_to, purepursuit, vfh, walk, wander and waypoints"
+"""Controllers that drive car-like robots."""
 
 
 class GoalOptions(TypedDict, total=False):
@@ -446,6 +530,8 @@ class GoalDriver:
     """
 
     name = ""
+    DRIVES_CARS: ClassVar[bool] = False
+    """Whether the method chooses only velocities that a car-like robot can drive."""
     DEFAULTS: ClassVar[GoalOptions] = {
         "points": None,
         "order": "loop",
@@ -484,6 +570,11 @@ class GoalDriver:
             raise WorldError(
                 f"expected a robot that drives and turns, found {robot.name}, which does not"
             )
+        if kinematics.steers and not self.DRIVES_CARS:
+            raise WorldError(
+                f"expected a robot that can turn on the spot, found {robot.name}, which "
+                f"steers; {FOR_CARS} drive cars, and {self.name} does not"
+            )
 
         self._robot = robot
         goals: dict[str, Any] = {**self.DEFAULTS, **options}
@@ -493,9 +584,9 @@ class GoalDriver:
         self._goals = Goals(robot, seed, self.name, **goals)
 
     def get_state(self) -> Any:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`."""
         return self._goals.get_state()
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
         self._goals.set_state(state)

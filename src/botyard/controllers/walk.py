@@ -1,4 +1,4 @@
-"""Walk: random walk of a pedestrian.
+"""Controller that moves a robot at random like a pedestrian (`Walk`).
 
 The pedestrian walks straight to a random free position, pauses, and walks to the next
 one. If blocked, it chooses another destination.
@@ -37,6 +37,11 @@ class Walk:
     area : [x0, y0, x1, y1], optional
         Area of the destinations, m. The default is within 10 m of the robot and within
         the bounds of the map.
+
+    Raises
+    ------
+    ArgumentError
+        An option is not valid.
     """
 
     def __init__(
@@ -73,17 +78,24 @@ class Walk:
                 halt(robot)
                 return
 
-        # 0.1 m: a pedestrian does not aim at a point.
+        # The tolerance is 0.1 m, because a pedestrian does not aim at an exact point.
         if steer(robot, *self._target, self._pace) <= 0.1:
             self._target = None
             self._rest_until = now + self._random.uniform(0.0, self._pause)
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of the random generator; destination, m, or None; speed of the leg,
+            m/s; and end of the pause, s.
+        """
         return [random_state(self._random), self._target, self._pace, self._rest_until]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
         draw, target, pace, rest_until = state
         set_random_state(self._random, draw)
         self._target, self._pace, self._rest_until = (

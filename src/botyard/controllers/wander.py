@@ -1,4 +1,4 @@
-"""Wander: drive ahead in free space, and avoid obstacles."""
+"""Controller that drives a robot ahead in free space and avoids obstacles (`Wander`)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ TURN_RATE = 0.8
 """Turn rate near an obstacle, rad/s."""
 TURN_DISTANCE = 0.55
 """Distance from the body's edge below which the robot turns away, m."""
+BACKING_SPEED = -0.2
+"""Speed in reverse after a collision, m/s."""
 SLOWDOWN_DISTANCE = 1.5
 """Distance from the body's edge below which the robot slows down, m."""
 
@@ -25,7 +27,12 @@ SLOWDOWN_DISTANCE = 1.5
 class Wander:
     """Controller that drives one robot by its laser, or by its sonar without a laser.
 
-    Without both the robot drives blindly.
+    A robot that has neither drives without obstacle avoidance.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
     """
 
     def __init__(self, robot: Robot, seed: int) -> None:
@@ -35,7 +42,9 @@ class Wander:
         self._backing = 0
         self._drift = 0.0
         self._speed = min(CRUISE_SPEED, robot.spec.kinematics.limits.max_speed.x)
+        self._turning_speed = BACKING_SPEED if robot.spec.kinematics.steers else 0.0
         self._margin = robot.spec.radius
+        self._scale = self._scale_of(robot)
         self._reads = False
         self._rays = -1
         self._sides: list[I8] = []
@@ -53,31 +62,53 @@ class Wander:
 
         if self._backing:
             self._backing -= 1
-            robot.command(v=-0.2, w=self._turning if self._backing < 6 else 0.0)
+            robot.command(
+                v=BACKING_SPEED, w=self._turning if self._backing < 6 else 0.0
+            )
             return
 
         left, ahead, right = self._look()
-        if min(left, ahead, right) < TURN_DISTANCE:
-            # It keeps its direction once chosen: otherwise it would oscillate in a
+        if min(left, ahead, right) < TURN_DISTANCE * self._scale:
+            # The robot keeps the chosen direction: otherwise it would oscillate in a
             # corner.
             if self._turning == 0.0:
                 self._turning = TURN_RATE if left > right else -TURN_RATE
-            robot.command(v=0.0, w=self._turning)
+            # A car-like robot turns only while it drives: it backs away.
+            robot.command(v=self._turning_speed, w=self._turning)
             return
 
         self._turning = 0.0
         if self._random.random() < 0.05:
             self._drift = self._random.uniform(-0.3, 0.3)
         robot.command(
-            v=self._speed * min(1.0, ahead / SLOWDOWN_DISTANCE), w=self._drift
+            v=self._speed * min(1.0, ahead / (SLOWDOWN_DISTANCE * self._scale)),
+            w=self._drift,
         )
 
+    @staticmethod
+    def _scale_of(robot: Robot) -> float:
+        """Return the factor of all distances for a robot, at most 1.
+
+        Small robots have sensors that see less far than a large robot slows down.
+        """
+        spec = robot.spec
+        sensor = spec.lasers[0] if spec.lasers else spec.sonar
+        reach = math.inf if sensor is None else sensor.range_max - spec.radius
+        return min(1.0, max(reach, 0.01) / SLOWDOWN_DISTANCE)
+
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of the random generator; turn rate, rad/s; number of steps left to
+            drive backwards; and turn rate in free space, rad/s.
+        """
         return [random_state(self._random), self._turning, self._backing, self._drift]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`."""
         draw, turning, backing, drift = state
         set_random_state(self._random, draw)
         self._turning, self._backing, self._drift = (
@@ -92,7 +123,13 @@ class Wander:
         self._read(False)
 
     def _read(self, on: bool) -> None:
-        """Subscribe to the laser or sonar, or unsubscribe."""
+        """Subscribe to the robot's laser or sonar, or unsubscribe.
+
+        Parameters
+        ----------
+        on : bool
+            Whether to subscribe.
+        """
         self._reads = on
         # A client may have changed the number of rays meanwhile.
         self._rays = -1
@@ -102,9 +139,13 @@ class Wander:
             self._robot.sonar.subscribe("wander", on)
 
     def _look(self) -> tuple[float, float, float]:
-        """Return the minimum range to the left, ahead and to the right, m.
+        """Return the minimum range to the left, ahead and to the right.
 
-        Ranges are measured from the body's radius.
+        Returns
+        -------
+        (float, float, float)
+            Ranges from the body's radius, m, infinite without a sensor. The ranges at
+            the sides are up to 0.25 m longer than measured, so that they matter less.
         """
         robot = self._robot
         if robot.lasers:
@@ -126,10 +167,18 @@ class Wander:
             float(ranges[side].min(initial=math.inf)) - self._margin
             for side in self._sides
         ]
-        return free[0] + 0.25, free[1], free[2] + 0.25
+        less = 0.25 * self._scale
+        return free[0] + less, free[1], free[2] + less
 
     def _divide(self, angles: F8) -> None:
-        """Divide rays by bearing, rad, into sectors left, ahead and right."""
+        """Sort rays by their bearing into three sectors: left, ahead and right.
+
+        Parameters
+        ----------
+        angles : (r,) float64
+            Bearings of the rays in the frame of the robot, rad, positive to the left.
+            Rays to the back are in no sector.
+        """
         # 0.35 rad is 20°, 1.2 rad is about 69°.
         left, right = (
             (angles >= 0.35) & (angles < 1.2),

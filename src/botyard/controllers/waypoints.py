@@ -1,4 +1,4 @@
-"""Waypoints: drive from point to point, in a loop, back and forth, or once."""
+"""Controller that drives a robot from point to point, repeatedly or once (`Waypoints`)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Waypoints:
         stop at the last point.
     reached : float
         Distance at which a point counts as reached, m.
+
+    Raises
+    ------
+    ArgumentError
+        There is no point, or an option is not valid.
     """
 
     def __init__(
@@ -71,7 +76,14 @@ class Waypoints:
                 halt(robot)
 
     def get_state(self) -> list[Any]:
-        """Return the state, see `botyard.controllers.base.Controller`."""
+        """Return the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            Index of the current point, direction, end of the pause (s), and whether the
+            last point was reached.
+        """
         return [
             self._route.index,
             self._route.direction,
@@ -80,7 +92,18 @@ class Waypoints:
         ]
 
     def set_state(self, state: Any) -> None:
-        """Restore a state, see `botyard.controllers.base.Controller`."""
+        """Restore the state of the controller, see `botyard.controllers.base.Controller`.
+
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`, of a route with the same number of points.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid.
+        """
         point, step, rest_until, arrived = state
         self._route.set_state(point, step, arrived)
         self._rest_until = finite(rest_until)

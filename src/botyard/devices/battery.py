@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
     from botyard.model.scene import Place, Scene
 
+# The usual charge profile of lead-acid batteries: bulk, overcharge, float.
 BULK_UNTIL = 80.0
 """State of charge, %, at which bulk charging ends and overcharging starts."""
 FLOAT_FROM = 99.0
 """State of charge, %, from which the charger only holds the charge (float mode)."""
+# Tolerances of a mechanical dock, which guides a robot that arrives nearly right.
 DOCK_DISTANCE: Final = 0.35
-"""Distance from a dock's pose within which a robot touches its contacts, m."""
+"""Distance from a dock within which a robot touches the dock's charging contacts, m."""
 DOCK_ANGLE: Final = math.radians(30)
-"""Angle from a dock's heading within which a robot touches its contacts, rad."""
+"""Angle from a dock's heading within which a robot touches the charging contacts, rad."""
 
 
 class Batteries(DeviceTable):
@@ -57,9 +59,12 @@ class Batteries(DeviceTable):
     name = "battery"
     columns: ClassVar = {
         "charge": Column(np.float64, low=0.0, high=100.0),
+        # NaN means that the voltage comes from the model; every number is a valid
+        # voltage.
         "pretended": Column(np.float64, start=math.nan, unbounded=True),
         "on_dock": Column(np.int8, high=1, low=0),
         **{
+            # Constants of the model: a restored world takes them from its description.
             n: Column(np.float64, saved=False)
             for n in (
                 "capacity",
@@ -81,26 +86,38 @@ class Batteries(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return the keys of the rows: the name of each robot."""
+        """Return the keys of the table's rows: the name of each robot."""
         return set(robots)
 
     def __init__(self) -> None:
         super().__init__()
+        # −1 is not the number of any layout, so that the first use computes the rows.
         self._found: tuple[int, I8] = -1, np.zeros(0, np.int64)
         self._docks: tuple[Scene | None, list[Place]] = None, []
 
     inhibits = True
 
     def inhibited(self) -> I8:
-        """Return the robots whose battery is too low to drive."""
+        """Return the rows of the robots whose battery is too low to drive."""
         rows = self.draining
         return self.body[rows[self.is_low(rows)]] if len(rows) else rows
 
     def is_low(self, rows: I8) -> NDArray[np.bool_]:
-        """Return whether simulated batteries are too low to drive, (k,) for rows (k,).
+        """Return whether simulated batteries are too low to drive.
 
         A charging battery is not too low.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Rows of simulated batteries.
+
+        Returns
+        -------
+        (k,) bool
+            One answer for each row.
         """
+        # A charging robot must be able to leave its dock.
         low: NDArray[np.bool_] = (self.on_dock[rows] == 0) & (
             self.charge[rows] < self.shutdown[rows]
         )
@@ -120,12 +137,20 @@ class Batteries(DeviceTable):
         return not len(self.draining)
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Advance all batteries by `dt` s, and switch off the motors of low ones."""
+        """Advance all batteries, and switch off the motors of low ones.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these batteries.
+        dt : float
+            Duration of the step, s.
+        """
         rows = self.draining
         if not len(rows):
             return
         s, bodies = engine.state, self.body[rows]
-        # An axis without a top speed must not divide by zero.
+        # The bound avoids a division by zero for an axis without a top speed.
         share = np.abs(s.vel[bodies]) / np.maximum(s.top_vel[bodies], 1e-9)
         effort = np.where(
             s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0
@@ -136,7 +161,8 @@ class Batteries(DeviceTable):
         engine.inhibit()
 
     def _docks_of(self, scene: Scene) -> list[Place]:
-        # Searched once per map, because a map may have thousands of places.
+        # Search the docks once for each map, because a map may have thousands of
+        # places.
         if self._docks[0] is not scene:
             self._docks = (
                 scene,
@@ -146,7 +172,7 @@ class Batteries(DeviceTable):
         return self._docks[1]
 
     def advance(self, rows: I8, dt: float, effort: F8, on_dock: I1) -> None:
-        """Advance the batteries in `rows` by `dt` s.
+        """Charge or discharge the batteries in `rows` for `dt` s.
 
         Parameters
         ----------
@@ -172,10 +198,21 @@ class Batteries(DeviceTable):
 
 
 def docked(docks: Sequence[Place], poses: F8) -> I1:
-    """Return which robots touch a dock's contacts, (n,) int8.
+    """Return which robots touch the charging contacts of a dock.
 
-    `poses` are (n, 3), m and rad.
+    Parameters
+    ----------
+    docks : sequence of Place
+        Docks of the map. One without a heading charges robots with any heading.
+    poses : (n, 3) float64
+        True poses of the robots: m, m, rad.
+
+    Returns
+    -------
+    (n,) int8
+        1 for each robot that touches the contacts, otherwise 0.
     """
+    # A loop over docks, of which a map has few, and arrays over robots.
     found = np.zeros(len(poses), np.int8)
     for dock in docks:
         near = (
@@ -183,6 +220,7 @@ def docked(docks: Sequence[Place], poses: F8) -> I1:
             <= DOCK_DISTANCE
         )
         if dock.has_heading:
+            # Wrapped, because headings of π and −π are equal.
             turn = np.remainder(dock.pose.th - poses[:, 2] + math.pi, TWO_PI) - math.pi
             # A dock with a heading charges only a robot that faces it.
             near &= np.abs(turn) <= DOCK_ANGLE
@@ -198,7 +236,7 @@ class Battery(Row[Batteries]):
     Parameters
     ----------
     spec : BatterySpec
-        Battery of the model. Without a capacity it never changes by itself.
+        Battery of the model. Without a capacity its charge stays constant.
     table : Batteries, optional
         Table that holds its columns. Default: a table of its own.
     body : int
@@ -240,12 +278,12 @@ class Battery(Row[Batteries]):
 
     @property
     def by_charge(self) -> bool:
-        """Whether the state of charge is reported in place of the voltage."""
+        """Whether reports contain the state of charge in place of the voltage."""
         return self.spec.by_charge
 
     @property
     def drains(self) -> bool:
-        """Whether the battery is simulated."""
+        """Whether the battery is simulated, so that its charge changes."""
         return self.spec.capacity_wh > 0.0
 
     @property
@@ -267,9 +305,10 @@ class Battery(Row[Batteries]):
 
     @property
     def charge_state(self) -> ChargeState:
-        """State of the charger."""
+        """State of the battery's charger."""
         if not (self.on_dock and self.drains):
             return ChargeState.NOT_CHARGING
+        # Read the charge once, because each access looks up the cell of the table.
         charge = self.charge
         if charge < BULK_UNTIL:
             return ChargeState.BULK
@@ -278,18 +317,26 @@ class Battery(Row[Batteries]):
     def pretend(self, value: int) -> None:
         """Override the battery state (test command 250).
 
-        `value` is in per cent for charge batteries, otherwise in decivolts; 0 ends the
-        override. A simulated battery takes the charge that belongs to the value, and
-        drains or charges from there.
+        A simulated battery gets the charge that corresponds to the value, and then drains
+        or charges from this charge.
+
+        Parameters
+        ----------
+        value : int
+            State of charge, %, for batteries that report it, otherwise voltage, 1/10 V;
+            0 ends the override.
         """
         spec = self.spec
+        # A new test replaces the previous one.
         self.pretended = math.nan
         if spec.by_charge:
+            # 0 ends the test, and restores the charge of the model.
             self.charge = float(min(max(value, 0), 100)) if value else spec.charge
         # Without a simulated charge only the reported voltage can change.
         elif not self.drains:
             self.pretended = value / 10.0 if value else math.nan
         elif value:
+            # The bound avoids a division by zero if empty and full have one voltage.
             share = (value / 10.0 - spec.empty_volts) / max(
                 spec.volts - spec.empty_volts, 1e-9
             )
@@ -298,7 +345,17 @@ class Battery(Row[Batteries]):
             self.charge = spec.charge
 
     def advance(self, dt: float, effort: float, on_dock: bool) -> None:
-        """Advance this battery alone by `dt` s; see `Batteries.advance`."""
+        """Charge or discharge this battery alone; see `Batteries.advance`.
+
+        Parameters
+        ----------
+        dt : float
+            Time, s.
+        effort : float
+            Speed as a fraction of full speed, 0 … 1.
+        on_dock : bool
+            Whether the robot touches the contacts of a dock.
+        """
         self.table.advance(
             np.array([self.number]),
             dt,
@@ -343,9 +400,9 @@ def _read(_: BatterySpec, view: View) -> BatteryReading:
 
 
 def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
-    """Return fields of the SIP (pioneer-protocol §5).
+    """Return the battery's fields of the SIP (status packet, pioneer-protocol §5).
 
-    They are the voltage in 1/10 V, or the state of charge in %, and the charger.
+    The fields are the voltage in 1/10 V or the state of charge in %, and the state of the charger.
     """
     # Robots that report the state of charge leave the voltage 0.
     decivolts = 0 if spec.by_charge else to_int_saturated(found.volts * 10.0, 0, 0xFFFF)
@@ -355,22 +412,33 @@ def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
         "battery10": decivolts,
         "charge_state": int(found.charge_state),
         "soc": to_int_saturated(found.charge, 0, 100) if spec.by_charge else 0,
+        # Bit 10 of the flags: charger power is available.
         "flags": (found.on_dock and spec.capacity_wh > 0.0) << 10,
     }
 
 
 # Values of sensor_msgs/BatteryState.power_supply_status
 _CHARGING, _DISCHARGING, _FULL = 1, 2, 4
+# All other states of the charger count as charging.
 _STATUS: Final = {ChargeState.NOT_CHARGING: _DISCHARGING, ChargeState.FLOAT: _FULL}
 
 
 def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
-    """Return a sensor_msgs/BatteryState; quantities that are not measured are NaN."""
+    """Return a sensor_msgs/BatteryState; quantities that are not measured are NaN.
+
+    The current of a charging battery is the charger's less the idle load, A. Nav2's docking
+    waits until it is above a threshold.
+    """
     nan, capacity = math.nan, spec.capacity_wh
+    current = nan
+    if found.charge_state is ChargeState.FLOAT:
+        current = 0.0
+    elif found.charge_state is not ChargeState.NOT_CHARGING and found.volts > 0.0:
+        current = (spec.charge_power - spec.idle_power) / found.volts
     return {
         "voltage": found.volts,
         "temperature": nan,
-        "current": nan,
+        "current": current,
         "charge": nan,
         "capacity": nan,
         # Wh divided by V gives the Ah of the message.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 BODY_HEIGHT: Final = 0.6
-"""Height of every body for a blob finder, m: bodies of a planar world have no height.
-"""
+"""Height that a blob finder assumes for each body, m: bodies of a planar world have none."""
+# Each column is a ray, so that the size bounds the time of a reading.
 MAX_PIXELS: Final = 4096
 """Highest width and height of an image, pixels."""
 
@@ -58,6 +58,7 @@ class BlobFinderSpec(DeviceSpec):
                 f"high, found {self.image}"
             )
 
+        # `not … >` also refuses NaN.
         if not self.range_max > 0.0:
             raise ModelError(
                 f"blob finder: range must be positive, found {self.range_max}"
@@ -79,7 +80,7 @@ class Blob:
     channel : int
         Index of the colour among the colours of the finder.
     color : str
-        Colour.
+        Name of the colour, as in the description of the finder.
     left, top, right, bottom : int
         Bounding box, pixels from the upper left corner, right and bottom included.
     range : float
@@ -104,22 +105,31 @@ class Blob:
 
 
 def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
-    """Return the patches of the finder's colours in its image, from left to right.
+    """Return the patches that a blob finder reports, from left to right.
 
     Each column of the image is a ray through its centre. Neighbouring columns that see
     the same body form one patch.
+
+    Parameters
+    ----------
+    spec : BlobFinderSpec
+        Description of the finder.
+    view : View
+        View of the world from the finder.
     """
     width, height = spec.image
     # Columns have equal widths on the image plane, hence unequal angles.
     offsets = tan(spec.fov / 2) * (1.0 - (2.0 * np.arange(width) + 1.0) / width)
     bearings = elementwise.atan2(offsets, 1.0)
     ranges, rows = view.sight(view.pose.th + bearings, spec.range_max, view.blobs)
+
     # In reverse, so that the first of two channels with the same colour counts.
     channels = {rgb(c): i for i, c in reversed(list(enumerate(spec.colors)))}
     names, colors = view.names, view.colors
-    # Focal length, pixels
+    # Focal length of the camera, pixels.
     focal = width / 2.0 / tan(spec.fov / 2)
     found = []
+
     # A patch ends where the next column sees another body.
     edges = np.flatnonzero(np.diff(rows)) + 1
     for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):
@@ -130,6 +140,7 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
         # Other colours, and walls, are invisible to the finder.
         if channel is None:
             continue
+
         away = float(ranges[first:last].min())
         # Pinhole camera: apparent height falls with distance. The bound avoids a
         # division by zero.
@@ -143,10 +154,13 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
                 channel=channel,
                 color=spec.colors[channel],
                 left=first,
+                # A near body may be taller than the image.
                 top=max(0, top),
                 right=last - 1,
                 bottom=min(height - 1, bottom),
                 range=away,
+                # The mean of columns, and not the middle of the angles: columns have
+                # unequal angles.
                 bearing=total(bearings[first:last].tolist()) / (last - first),
             )
         )

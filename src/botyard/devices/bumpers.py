@@ -1,4 +1,4 @@
-"""Bumper rings: pressed segments from contact sectors of a body (UNS-005, PIO-076)."""
+"""Rings of bumpers: which segments are pressed by contacts with a robot's body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ The standard information packet has bits for seven (pioneer-protocol §5).
 SECTORS: Final = 64
 """Number of sectors of a body's outline in which contacts are reported.
 
-They are the bits of `View.contact`.
+The sectors are the bits of `View.contact`.
 """
 _ARIA: Final = "Accessories the robot has"
 
@@ -53,17 +53,25 @@ class BumperSpec(DeviceSpec):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no segment."""
+        """Whether the rings have no segment."""
         return not (self.front or self.rear)
 
     @property
     def feels(self) -> bool:
-        """Whether the engine must compute contact sectors (`State.contact`)."""
+        """Whether the rings need the contact sectors (`State.contact`), which the engine then
+        computes.
+        """
         return not self.is_empty
 
 
 class Bumpers(NamedTuple):
-    """Pressed segments: bit i is segment i of the ring (see `BumperSpec`)."""
+    """Pressed segments: bit i is segment i of the ring (see `BumperSpec`).
+
+    Attributes
+    ----------
+    front, rear : int
+        Segments of the ring at each end, as bits.
+    """
 
     front: int = 0
     rear: int = 0
@@ -74,11 +82,12 @@ class Bumpers(NamedTuple):
 
 
 NONE: Final = Bumpers()
+"""No pressed segment."""
 _TURN: Final = 2.0 * math.pi / SECTORS
 
 
 def pressed(spec: BumperSpec, contact: int) -> Bumpers:
-    """Return the segments that a contact presses.
+    """Return the bumper segments that contacts press.
 
     Parameters
     ----------
@@ -86,12 +95,19 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
         Rings of the robot.
     contact : int
         Touched sectors in the body frame, see `State.contact`.
+
+    Returns
+    -------
+    Bumpers
+        Pressed segments of both rings.
     """
     # Fast path, taken by nearly every robot in every report.
     if not contact or spec.is_empty:
         return NONE
 
     front = rear = 0
+    # A contact is rare and sets only a few of the 64 sectors, so that a plain loop is
+    # fast enough.
     for k in range(SECTORS):
         if not contact >> k & 1:
             continue
@@ -120,10 +136,11 @@ def _message(spec: BumperSpec, found: Bumpers) -> dict[str, Any]:
 
 
 def _bits(_: BumperSpec, found: Bumpers) -> dict[str, int]:
-    """Return rear segments from bit 1, front segments from bit 9 on.
+    """Return pressed segments as bits of the SIP: rear ones from bit 1, front ones from bit 9.
 
     See pioneer-protocol §5.
     """
+    # Bits 0 and 8 are the stalls of the wheels.
     return {"stall_bumpers": (found.rear & 0x7F) << 1 | (found.front & 0x7F) << 9}
 
 

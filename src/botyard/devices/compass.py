@@ -14,15 +14,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompassSpec(DeviceSpec):
-    """Compass without parameters."""
+    """Description of a compass, which has no parameters."""
 
     type: str = field(default="compass", init=False)
 
 
 def bearing(th: float) -> float:
-    """Return the compass heading, rad in [0, 2π), of a robot with true heading `th`.
+    """Return the compass heading of a robot.
 
-    `th` is in rad, counter-clockwise from +x, which is east.
+    Parameters
+    ----------
+    th : float
+        True heading in the frame of the world, rad, counter-clockwise from +x, which is
+        east.
+
+    Returns
+    -------
+    float
+        Heading, rad in [0, 2π), clockwise from +y, which is north.
     """
     # A compass starts at north and turns clockwise; REP-103 starts at +x (east).
     return (math.pi / 2 - th) % (2.0 * math.pi)
@@ -33,7 +42,7 @@ def _read(_: CompassSpec, view: View) -> float:
 
 
 def _bits(_: CompassSpec, heading: float) -> dict[str, int]:
-    """Return the heading in units of 2°, 1 … 180 (pioneer-protocol §5).
+    """Return the compass field of the SIP: heading in units of 2°, 1 … 180 (pioneer-protocol §5).
 
     North is 180 instead of 0, because some clients take 0 for "no compass".
     """
@@ -42,7 +51,7 @@ def _bits(_: CompassSpec, heading: float) -> dict[str, int]:
 
 COMPASS: Final = Device(
     name="compass",
-    about="heading against north, clockwise",
+    about="heading relative to north, clockwise",
     spec=CompassSpec,
     read=_read,
     fields=(Field("heading", "rad"),),

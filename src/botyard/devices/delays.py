@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.devices.rangetable import RangeDevice, Ranges
+from botyard.engine.kernels.delayrings import COUNT, SINCE, is_slower
 from botyard.engine.kernels.latency import (
-    COUNT,
     RING,
     ROOM,
-    SINCE,
     Delays,
     find_measuring,
     hold_back_some,
-    is_slower,
 )
 from botyard.engine.kernels.packed import Output, Sensors
 from botyard.engine.layout import F8, I1, I2, I8, World
@@ -35,7 +33,7 @@ class Delay:
     Attributes
     ----------
     latency, jitter : float
-        s; see `botyard.model.sensors.LaserSpec`.
+        Latency and half-width of its random variation, s; see `botyard.model.sensors.LaserSpec`.
     rate : float
         Rate of measurements, Hz; 0: in each step.
     """
@@ -46,11 +44,23 @@ class Delay:
 
     @classmethod
     def of(cls, spec: LaserSpec | SonarSpec) -> Delay:
-        """Return the delay of a model."""
+        """Return the delay that the model of a sensor describes.
+
+        Parameters
+        ----------
+        spec : LaserSpec or SonarSpec
+            Model of the sensor.
+        """
         return cls(spec.latency, spec.jitter, spec.measurement_rate)
 
     def matters(self, dt: float) -> bool:
-        """Return whether the delay has an effect in a world with steps of `dt` s."""
+        """Return whether the delay has an effect.
+
+        Parameters
+        ----------
+        dt : float
+            Duration of a step, s. A rate above the rate of steps has no effect.
+        """
         return self.latency > 0.0 or is_slower(self.rate, dt)
 
 
@@ -60,7 +70,7 @@ class Late(NamedTuple):
     Attributes
     ----------
     times : (k, 2) int64
-        Step from which each reading is available, and step it was measured in.
+        Step from which each reading is available, and step in which it was measured.
     ranges : (k, n) float64
         Ranges, m.
     returns : (k, n) int16
@@ -84,9 +94,9 @@ class LateReadings:
     def __init__(self, table: Ranges) -> None:
         self._table = table
         self._given: dict[Hashable, Delay] = {}
-        """Delays as set by the caller."""
+        """Delay of each device by key, as the caller has set it."""
         self._late: dict[Hashable, RangeDevice] = {}
-        """Devices with a delay that has an effect."""
+        """Devices whose delay has an effect, by key."""
         self._packed: LastPack[Delays] = LastPack()
         self._source: Delays | None = None
 
@@ -102,13 +112,33 @@ class LateReadings:
         return list(self._given)
 
     def set(self, device: RangeDevice, delay: Delay) -> None:
-        """Set the delay of a device; `apply` lets it have an effect."""
+        """Store the delay of a device; it has an effect after `apply`.
+
+        Parameters
+        ----------
+        device : RangeDevice
+            Device of the table.
+        delay : Delay
+            Latency and jitter, s, and rate, Hz.
+        """
         self._given[device.key] = delay
 
     def apply(self, device: RangeDevice, dt: float) -> bool:
-        """Return whether the delay of a device has an effect with steps of `dt` s.
+        """Let the stored delay of a device have an effect.
 
-        Readings measured before keep their times if it has.
+        If the delay has an effect, earlier readings keep their times; otherwise they are dropped.
+
+        Parameters
+        ----------
+        device : RangeDevice
+            Device whose delay was set.
+        dt : float
+            Duration of a step, s.
+
+        Returns
+        -------
+        bool
+            Whether the delay has an effect.
         """
         delay = self._given[device.key]
         # A rate above the rate of steps has no effect.
@@ -118,13 +148,16 @@ class LateReadings:
             self._table.delay[device.number] = delay.latency, delay.jitter, delay.rate
         else:
             self._late.pop(device.key, None)
+            # Kernels read this column, and ignore a device without a delay.
             self._table.delay[device.number] = 0.0
+            # Discard waiting readings: they must not arrive when a delay is set again
+            # later.
             self._table.release(device.number)
 
         return matters
 
     def drop(self, key: Hashable) -> None:
-        """Forget a removed device."""
+        """Forget the delay and the readings of a removed device."""
         self._given.pop(key, None)
         self._late.pop(key, None)
 
@@ -136,18 +169,45 @@ class LateReadings:
         return [key for key, device in self._late.items() if counts[device.number]]
 
     def of(self, device: RangeDevice) -> Late:
-        """Return the readings of a device."""
+        """Return the readings of a device.
+
+        Parameters
+        ----------
+        device : RangeDevice
+            Device with a delay.
+
+        Returns
+        -------
+        Late
+            Copy of available and pending readings.
+        """
         return Late(*self._table.waiting(device.number))
 
     def resume(self, device: RangeDevice, late: Late) -> None:
-        """Continue with these readings; without effect for a device without a delay."""
+        """Replace the readings of a device; does nothing for a device without a delay.
+
+        Parameters
+        ----------
+        device : RangeDevice
+            Device of the table.
+        late : Late
+            Readings, as from `of`.
+        """
         if device.key in self._late:
             self._table.refill(device.number, Waiting(*late))
 
     def measured_at(self, device: RangeDevice) -> int | None:
         """Return the step in which the available reading of a device was measured.
 
-        Return None if the device has no late reading.
+        Parameters
+        ----------
+        device : RangeDevice
+            Device with or without a delay.
+
+        Returns
+        -------
+        int or None
+            Number of the step; None without a late reading.
         """
         times, at = self._table.times, int(self._table.place[device.number, RING])
         first, count = times[at].tolist()
@@ -156,13 +216,28 @@ class LateReadings:
     # -- Calls of a step
 
     def lacking(self) -> I8:
-        """Return the numbers of devices that have never measured, (n,)."""
+        """Return the numbers of delayed devices that have never measured, (n,)."""
         rows = self._rows()
         lacking: I8 = rows[self._table.counts[rows] == 0]
         return lacking
 
     def measuring(self, chosen: I8, tick: int, dt: float) -> NDArray[np.bool_]:
-        """Return which of these devices measure in a step; others wait for a cycle."""
+        """Return which devices measure in a step; devices with a lower rate skip steps.
+
+        Parameters
+        ----------
+        chosen : (n,) int64
+            Numbers of devices.
+        tick : int
+            Number of the step.
+        dt : float
+            Duration of a step, s.
+
+        Returns
+        -------
+        (n,) bool
+            True for each device that measures. Devices without a delay always measure.
+        """
         found: I1 = np.zeros(len(chosen), np.int8)
         find_measuring(self._pack(), chosen, tick, dt, found)
         return found.view(np.bool_)
@@ -175,7 +250,9 @@ class LateReadings:
         is_kept: NDArray[np.bool_],
         output: Pack[Output],
     ) -> None:
-        """Replace measured readings of devices with delays by the available ones.
+        """Replace the readings of this step by the delayed readings that are available now.
+
+        Only devices with a delay are affected.
 
         Parameters
         ----------
@@ -191,6 +268,7 @@ class LateReadings:
         output : Pack of Output
             Measured readings of all devices.
         """
+        # A kernel cannot enlarge the rings while it queues readings.
         if is_kept.any():
             self._make_room()
         hold_back_some(
@@ -209,7 +287,7 @@ class LateReadings:
         return np.array([device.number for device in self._late.values()], np.int64)
 
     def _make_room(self) -> None:
-        """Let each ring have room for another reading."""
+        """Enlarge the ring of each delayed device if it has no room for another reading."""
         table, rows = self._table, self._rows()
         full = table.times[table.place[rows, RING], COUNT] == table.place[rows, ROOM]
         if full.any():
@@ -217,7 +295,7 @@ class LateReadings:
             table.make_room(rows[full], np.array(widths, np.int64)[full])
 
     def _pack(self) -> Pack[Delays]:
-        """Return the columns packed for kernels."""
+        """Return the columns of delays and rings, packed for kernels."""
         table, source = self._table, self._source
         # Tables make new arrays when they grow.
         if (
@@ -236,9 +314,18 @@ class LateReadings:
 def warm_up(
     table: Ranges, world: Pack[World], sensors: Pack[Sensors], output: Pack[Output]
 ) -> None:
-    """Compile the kernels of late readings, or load them; all arguments are empty."""
+    """Compile the kernels of late readings, or load them; all arguments are empty.
+
+    Parameters
+    ----------
+    table : Ranges
+        Table without rows.
+    world, sensors, output : Pack of World, of Sensors, of Output
+        Empty arrays: their types decide for which types kernels are compiled.
+    """
     delays = LateReadings(table)._pack()
     nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int8)
+    # A call without devices compiles a kernel, and computes nothing.
     find_measuring(delays, nothing, 0, 1.0, none)
     hold_back_some(world, sensors, delays, nothing, none, np.uint64(0), 0, 1.0, output)
 

@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 
 log = logging.getLogger("botyard.devices")
+# A kind of any package may yield rows without end, which must not fill the memory.
 MAX_ROWS: Final = 10_000
 """Highest number of rows of a reading."""
 
@@ -43,6 +44,13 @@ class DeviceReader(ReadOnly, Generic[R]):
     """Handle of a robot's device: `read` returns a reading of the kind's type.
 
     A device costs nothing unless it is read.
+
+    Parameters
+    ----------
+    spec : DeviceSpec
+        Description of the device.
+    view : View
+        View of the world for the device.
 
     Attributes
     ----------
@@ -72,6 +80,11 @@ class DeviceReader(ReadOnly, Generic[R]):
     def read(self) -> R:
         """Return the reading in the present state.
 
+        Returns
+        -------
+        R
+            Reading of the type that the kind documents.
+
         Raises
         ------
         DeviceError
@@ -92,6 +105,7 @@ class DeviceReader(ReadOnly, Generic[R]):
             raise self._error("it has failed in a step", failure) from failure
         try:
             return self.kind.read(self.spec, self._view)
+        # These errors name their cause already.
         except BotyardError:
             raise
         # The code may come from any package and raise anything.
@@ -100,6 +114,11 @@ class DeviceReader(ReadOnly, Generic[R]):
 
     def rows(self, reading: R) -> list[tuple[Any, ...]]:
         """Return at most `MAX_ROWS` rows of a reading, one value per field.
+
+        Parameters
+        ----------
+        reading : R
+            Result of `read`.
 
         Raises
         ------
@@ -121,9 +140,17 @@ class DeviceReader(ReadOnly, Generic[R]):
         return rows
 
     def record(self) -> list[dict[str, Any]]:
-        """Return the present reading as plain data for recordings (`Device.record`).
+        """Return the present reading as plain data for recordings (see `Device.record`).
 
-        Raise DeviceError like `read` and `rows`.
+        Returns
+        -------
+        list of dict
+            One item for each row, with a value for each field of the kind.
+
+        Raises
+        ------
+        DeviceError
+            As for `read` and `rows`.
         """
         reading = self.read()
         return self.kind.named(self.rows(reading))
@@ -138,9 +165,10 @@ class DeviceReader(ReadOnly, Generic[R]):
         what : str
             Name of the conversion, for the log.
         make : callable
-            Conversion of spec and reading.
+            Converts a description and a reading.
         """
         try:
+            # Code of the kind runs here, which may raise anything.
             return make(self.spec, self.read())
         except Exception as error:
             # Interfaces read in every step: one line per conversion is enough.
@@ -159,7 +187,15 @@ class DeviceReader(ReadOnly, Generic[R]):
         """Disable the device after an exception of its kind's code in a step.
 
         Readers get a `DeviceError` from now on.
+
+        Parameters
+        ----------
+        what : str
+            Action that has failed, for the log.
+        error : Exception
+            Exception of the kind's code. Only the first one is kept.
         """
+        # Only the first failure is logged; later ones are its consequences.
         if self.failure is None:
             self.failure = error
             log.error("%s; it is disabled", self._error(what, error), exc_info=error)
@@ -170,25 +206,31 @@ class DeviceReader(ReadOnly, Generic[R]):
         )
 
     def _restored(self) -> None:
-        """Enable the device again after the world was restored from a saved state."""
+        """Enable the device again, after the world was restored from a saved state."""
+        # The failure belongs to a state that was replaced.
         self.failure = None
         if self._view.memory is not None:
             self._view.memory.table.failure = None
 
     def _leave(self) -> None:
-        """Mark the robot as removed."""
+        """Mark the robot of the device as removed."""
         self._is_there = False
 
     def write(self, **values: Any) -> None:
-        """Set columns of the device's memory from outside of the world.
+        """Set values in the device's memory from a program outside of the simulation.
 
-        Programs command actuators this way; the journal records it.
+        Programs command actuators by this method. The journal records each call.
+
+        Parameters
+        ----------
+        **values
+            By name of the column: a number, or as many numbers as the column's width.
 
         Raises
         ------
         ArgumentError
-            The kind has no such column, or the value does not fit the column. Nothing is
-            written then.
+            The kind has no such column, or the value does not fit the column. Nothing
+            is written then.
         UnknownNameError
             The robot was removed.
         """
@@ -198,19 +240,28 @@ class DeviceReader(ReadOnly, Generic[R]):
             )
 
         memory = self._view.memory
+        # Check names also for a device without memory: it must refuse every name.
         _check_columns(None if memory is None else type(memory.table), values)
         if memory is not None:
             memory.write(**values)
 
     def command(self, name: str, value: float) -> None:
-        """Command an actuator by a command of its kind; the journal records it.
+        """Command an actuator; the journal records the command.
+
+        Parameters
+        ----------
+        name : str
+            Name of the command, see `Device.commands`.
+        value : float
+            Value in the unit of the command.
 
         Raises
         ------
         UnknownNameError
             A KeyError: there is no such command, or the robot was removed.
         ArgumentError
-            The value is not finite, or beyond the command's limits. Nothing is done then.
+            The value is not finite, or beyond the command's limits. Nothing is done
+            then.
         DeviceError
             The kind's code raises.
         """
@@ -221,6 +272,7 @@ class DeviceReader(ReadOnly, Generic[R]):
         except Exception as error:
             raise self._error(f"limits of {name}", error) from error
 
+        # Limits come from the spec, so that they are known only now.
         value = arguments.number(value, name, low=low, high=high, unit=command.unit)
         try:
             columns = dict(command.columns(value))
@@ -231,9 +283,21 @@ class DeviceReader(ReadOnly, Generic[R]):
         self.write(**columns)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Subscribe `reader`, or end its subscription.
+        """Subscribe a reader, or end its subscription.
 
         Subscriptions matter for kinds with beams only: each step computes them then.
+
+        Parameters
+        ----------
+        reader : str
+            Name of the reader; each counts once.
+        on : bool
+            Whether to subscribe.
+
+        Raises
+        ------
+        UnknownNameError
+            The robot was removed.
         """
         if not self._is_there:
             raise UnknownNameError(
@@ -250,27 +314,40 @@ class DeviceReader(ReadOnly, Generic[R]):
 
     @property
     def ranges(self) -> F8:
-        """Ranges of its beams in the present state, m; a copy.
+        """Ranges of the device's beams in the present state, m; a copy.
 
-        Raises KeyError if the kind has no beams.
+        Raises
+        ------
+        KeyError
+            The kind has no beams.
         """
         return self._view.ranges
 
     @property
     def is_read(self) -> bool:
-        """Whether every step casts its beams."""
+        """Whether each step computes the device's beams."""
         return self.kind.beams is not None and self._view._ranging.is_read(
             self._view.key
         )
 
     def _install(self, row: int) -> None:
-        """Put beams and columns of a new robot's device into the engine.
+        """Put the beams and columns of a new robot's device into the engine.
 
-        Raise ModelError if the kind's code raises or returns invalid values.
+        Parameters
+        ----------
+        row : int
+            Row of the robot.
+
+        Raises
+        ------
+        ModelError
+            The kind's code raises or returns invalid values.
         """
         view, kind = self._view, self.kind
         if kind.beams is not None:
             try:
+                # The description is wrong, not the call: a `ModelError` names the
+                # robot.
                 bundles = list(kind.beams(self.spec, view.errs))
                 _check_beams(bundles)
             except Exception as error:
@@ -285,6 +362,7 @@ class DeviceReader(ReadOnly, Generic[R]):
         if kind.table is not None:
             try:
                 values = {} if kind.start is None else dict(kind.start(self.spec))
+                # Start values of other packages get the same checks as written ones.
                 _check_columns(kind.table, values)
                 view.memory = Row(
                     view.engine.optional_table(kind.table),
@@ -299,12 +377,26 @@ class DeviceReader(ReadOnly, Generic[R]):
 
 
 def memory_key(body: str, name: str) -> str:
-    """Return the key of the row that holds the saved state of a robot's device."""
+    """Return the key of the row that holds the saved state of a robot's device.
+
+    Parameters
+    ----------
+    body : str
+        Name of the robot.
+    name : str
+        Name of the device among the devices of the robot.
+    """
     return f"{body} {name}"
 
 
 def has_columns(spec: DeviceSpec) -> bool:
-    """Return whether a device keeps data in the engine: beams, columns or errors."""
+    """Return whether a device keeps data in the engine: beams, columns or measurement errors.
+
+    Parameters
+    ----------
+    spec : DeviceSpec
+        Description of the device.
+    """
     kind = find_device(spec.type)
     return kind.beams is not None or kind.table is not None or kind.errors is not None
 
@@ -327,9 +419,23 @@ def warm_up() -> None:
 
 
 def _check_beams(bundles: Sequence[Bundle]) -> None:
-    """Check the beams of a kind, because kernels assume finite numbers."""
+    """Check the beams that the code of a device kind returned; kernels assume finite numbers.
+
+    Parameters
+    ----------
+    bundles : sequence of Bundle
+        Beams of a device.
+
+    Raises
+    ------
+    TypeError
+        An item is no bundle.
+    ValueError
+        A number is not finite or out of range, or there are more than `MAX_BEAMS`
+        beams.
+    """
     for b in bundles:
-        # Kinds of other packages may return anything.
+        # Device kinds from other packages may return anything.
         if not isinstance(b, Bundle):
             raise TypeError(f"expected a Bundle, found {type(b).__name__}")
         numbers = (
@@ -343,21 +449,38 @@ def _check_beams(bundles: Sequence[Bundle]) -> None:
             b.r_std,
             b.r_share,
         )
+
+        # A NaN would spread through kernels without any message.
         if not all(map(math.isfinite, numbers)) or not 0.0 <= b.r_min <= b.r_max:
             raise ValueError(
                 f"expected finite numbers and ranges of 0 ≤ min ≤ max, found {b}"
             )
 
+        # `index` refuses floats and accepts integers of NumPy.
         if operator.index(b.count) < 0:
-            raise ValueError(f"expected a number of beams, found {b.count}")
+            raise ValueError(f"expected 0 or more beams, found {b.count}")
 
+    # Each bundle may be small, and their sum too large for a step.
     count = sum(b.count for b in bundles)
     if count > MAX_BEAMS:
         raise ValueError(f"expected at most {MAX_BEAMS} beams, found {count}")
 
 
 def _check_columns(table: type[Table] | None, values: Mapping[str, Any]) -> None:
-    """Raise ArgumentError for a name without a column, or a value that does not fit."""
+    """Check values for columns of a table.
+
+    Parameters
+    ----------
+    table : type of Table or None
+        Table of the kind; None: it has no columns.
+    values : mapping of str to number or sequence
+        Values by name of the column.
+
+    Raises
+    ------
+    ArgumentError
+        There is no column of a name, or a value does not fit.
+    """
     columns = {} if table is None else table.columns
     for name, value in values.items():
         if name not in columns:

@@ -1,7 +1,7 @@
-"""Base class of device tables that every world has.
+"""Base class of tables that hold the state of devices of one kind, in each world.
 
-It adds two things to the columns: the expected rows of a world, and values derived from
-restored columns.
+The class adds two methods to the columns: one returns the expected rows of a world, the other
+computes derived values after columns were restored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DeviceTable(Table):
-    """Table of a kind of device that every world has (`botyard.devices.worldtables`).
+    """Table of one kind of device that exists in each world (`botyard.devices.worldtables`).
 
     Attributes
     ----------
@@ -30,16 +30,29 @@ class DeviceTable(Table):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return `Row.key` of all rows in a world with these robots and joints.
+        """Return the keys (`Row.key`) of the rows that a world with these robots and joints must
+        have.
 
         Saved states with other rows are refused.
+
+        Parameters
+        ----------
+        robots : mapping of str to RobotSpec
+            Models of the robots by name.
+        described : Described
+            Joints and bodies of description files.
         """
         raise NotImplementedError
 
     def restored(self, engine: Engine) -> None:
-        """Compute values derived from the columns after a state was restored.
+        """Compute values that are derived from the columns, after a state was restored.
 
         Bodies and columns are restored already. Does nothing by default.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has this table.
         """
 
 

@@ -1,6 +1,6 @@
-"""Electrics of a robot as its controller board reports them.
+"""Electrics of a robot, whose state the robot's controller board reports.
 
-They are the battery, digital and analogue lines, temperature, E-stop and joystick.
+The electrics are the battery, digital and analogue lines, temperature, emergency stop and joystick.
 """
 
 from __future__ import annotations
@@ -25,25 +25,51 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
     from botyard.engine.simulation import Engine
 
+# The SIP has a field for one byte; more inputs go into the I/O packet.
 DIGITAL_BYTES = 4
 """Number of digital input bytes in the I/O packet; the SIP also has the first one."""
 ANALOG_INPUTS = 8
-"""Number of analogue inputs."""
+"""Number of analogue inputs of a controller board."""
 ANALOG_MAX = 1023
 """Highest reading of an analogue input: 10 bits, 5 V (pioneer-protocol §10)."""
+# A bound for indices that clients send.
 SERVOS = 16
 """Number of pan-tilt servos whose positions are kept."""
 NO_ROWS: Final[I8] = np.zeros(0, np.int64)
+"""Rows that `inhibited` returns for no robot; the array is made once because each step needs it."""
 UNSET = -1
 """Position of a servo that no client has set yet."""
 T = TypeVar("T")
 
 
 class Boards(DeviceTable):
-    """Controller boards of all robots; `Electrics` and `Joystick` document the columns."""
+    """Controller boards of all robots; `Electrics` and `Joystick` document the columns.
+
+    Attributes
+    ----------
+    inputs : (n, DIGITAL_BYTES) uint8
+        Digital inputs, as bits.
+    digout : (n,) uint8
+        Digital outputs, as bits.
+    analog : (n, ANALOG_INPUTS) int16
+        Readings of analogue inputs, 0 … `ANALOG_MAX`.
+    analog_port : (n,) int8
+        Number of the analogue input that the SIP shows.
+    temperature, temperature_warning : (n,) int16, (n,) int8
+        Temperature, °C, −128 without a sensor; fault flag of the board, 0 or 1.
+    estop_pressed : (n,) int8
+        0 or 1: whether the emergency stop button is pressed.
+    stick, buttons : (n, 3) float64, (n, 2) int8
+        Joystick: right and forward, −1 … 1, and throttle, 0 … 1; buttons, 0 or 1.
+    servos : (n, SERVOS) int16
+        Positions of pan-tilt servos, 0 … 255, or `UNSET`.
+    version : (n,) int64
+        Counter of writes to each row.
+    """
 
     name = "electrics"
     columns: ClassVar = {
+        # Idle inputs read 1, as of lines with pull-up resistors.
         "inputs": Column(np.uint8, DIGITAL_BYTES, start=0xFF),
         "digout": Column(np.uint8, start=0xFF),
         "analog": Column(np.int16, ANALOG_INPUTS, low=0, high=ANALOG_MAX),
@@ -54,6 +80,8 @@ class Boards(DeviceTable):
         "stick": Column(np.float64, 3, low=-1.0, high=1.0),
         "buttons": Column(np.int8, 2, low=0, high=1),
         "servos": Column(np.int16, SERVOS, start=UNSET, low=UNSET, high=255),
+        # The version is not saved: it only counts changes for interfaces of this
+        # process.
         "version": Column(np.int64, saved=False),
     }
     inputs: U1
@@ -74,34 +102,45 @@ class Boards(DeviceTable):
         self.may_be_pressed = True
         """Whether an emergency stop button may be pressed.
 
-        False saves each step a look at all buttons.
+        If it is False, steps do not check the buttons.
         """
 
     def inhibited(self) -> I8:
-        """Return the robots whose emergency stop button is pressed."""
+        """Return the rows of the robots whose emergency stop button is pressed.
+
+        Returns
+        -------
+        (k,) int64
+            Rows of bodies.
+        """
         if not self.may_be_pressed:
             return NO_ROWS
         # Rows without a body belong to removed robots.
         rows: I8 = self.body[(self.estop_pressed != 0) & (self.body != NOBODY)]
-        # The next step looks only if a button is still pressed; a write sets this
-        # again.
+        # The next step checks the buttons only if one is still pressed. A write sets
+        # the attribute again.
         self.may_be_pressed = len(rows) > 0
         return rows
 
     def restored(self, engine: Engine) -> None:
-        """Let the next step check the emergency-stop buttons, which may have changed."""
+        """Make the next step check the emergency-stop buttons, because they may have changed."""
         self.may_be_pressed = True
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return the keys of the rows: the name of each robot."""
+        """Return the keys of the table's rows: the name of each robot."""
         return set(robots)
 
 
 class Joystick:
     """Joystick plugged into the robot.
 
-    It is moved at the page, the terminal, or by a program.
+    Users move it at the page or the terminal, and programs call `set`.
+
+    Parameters
+    ----------
+    board : Electrics
+        Board that it is plugged into.
     """
 
     def __init__(self, board: Electrics) -> None:
@@ -112,27 +151,27 @@ class Joystick:
 
     @property
     def x(self) -> float:
-        """Position to the right, −1 … 1."""
+        """Deflection of the joystick to the right, −1 … 1."""
         return self._stick(0)
 
     @property
     def y(self) -> float:
-        """Position forward, −1 … 1."""
+        """Deflection of the joystick forward, −1 … 1."""
         return self._stick(1)
 
     @property
     def throttle(self) -> float:
-        """Fraction of the top speed, 0 … 1."""
+        """Position of the joystick's throttle, as a fraction of the top speed, 0 … 1."""
         return self._stick(2)
 
     @property
     def button1(self) -> bool:
-        """Whether the first button is pressed."""
+        """Whether the first button of the joystick is pressed."""
         return bool(self._board.table.buttons[self._board.number, 0])
 
     @property
     def button2(self) -> bool:
-        """Whether the second button is pressed."""
+        """Whether the second button of the joystick is pressed."""
         return bool(self._board.table.buttons[self._board.number, 1])
 
     def set(
@@ -143,7 +182,17 @@ class Joystick:
         button1: bool = False,
         button2: bool = False,
     ) -> None:
-        """Move the joystick; values are clamped to their ranges."""
+        """Move the joystick; values are clamped to their ranges.
+
+        Parameters
+        ----------
+        x, y : float
+            Position to the right and forward, −1 … 1.
+        throttle : float
+            Fraction of the top speed, 0 … 1.
+        button1, button2 : bool
+            Whether each button is pressed.
+        """
         # Values come from browsers and terminals, which may send anything.
         stick = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
         self._board.write(stick=stick, buttons=(bool(button1), bool(button2)))
@@ -151,6 +200,17 @@ class Joystick:
 
 class Electrics(Row[Boards]):
     """Electrics of one robot, which persist between sessions of clients (HSK-017).
+
+    Parameters
+    ----------
+    battery : Battery
+        Battery of the robot.
+    table : Boards, optional
+        Table that holds its columns. Default: a table of its own.
+    body : int
+        Row of the robot.
+    key : str
+        Name of the robot.
 
     Attributes
     ----------
@@ -165,8 +225,8 @@ class Electrics(Row[Boards]):
     temperature_warning : bool
         Fault flag of the board.
     estop_pressed : bool
-        Whether the emergency stop button is pressed. Motors stay off until it is released
-        and they are enabled again.
+        Whether the emergency stop button is pressed. Motors stay off until it is
+        released and they are enabled again.
     joystick : Joystick
         Joystick of the robot.
     version : int
@@ -191,7 +251,12 @@ class Electrics(Row[Boards]):
     ) -> None:
         self.battery, self.joystick = battery, Joystick(self)
         super().__init__(
-            Boards() if table is None else table, body, key, stick=(0.0, 0.0, 1.0)
+            # Electrics without an engine, as clients' tests make them, have a table of
+            # their own.
+            Boards() if table is None else table,
+            body,
+            key,
+            stick=(0.0, 0.0, 1.0),
         )
 
     @classmethod
@@ -203,25 +268,34 @@ class Electrics(Row[Boards]):
         body: int = NOBODY,
         key: str = "",
     ) -> Electrics:
-        """Make the electrics of a new robot named `key`.
+        """Make the electrics of a new robot.
 
-        They use rows of the given tables, or of tables of their own.
+        Parameters
+        ----------
+        battery : BatterySpec
+            Battery of the model.
+        batteries, boards : Batteries, Boards, optional
+            Tables that hold the columns. Default: tables of their own.
+        body : int
+            Row of the robot.
+        key : str
+            Name of the robot.
         """
         return cls(Battery(battery, batteries, body, key), boards, body, key)
 
     @property
     def inputs(self) -> list[int]:
-        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy.
+        """Digital inputs, `DIGITAL_BYTES` bytes; 1 is idle (HIS-003). The value is a copy.
 
-        Change them with `write_inputs`.
+        Call `write_inputs` to change the inputs.
         """
         return self._list(self.table.inputs)
 
     @property
     def analog(self) -> list[int]:
-        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy.
+        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. The value is a copy.
 
-        Change them with `write_analog`.
+        Call `write_analog` to change the inputs.
         """
         return self._list(self.table.analog)
 
@@ -231,6 +305,7 @@ class Electrics(Row[Boards]):
 
         Servos that no client has moved are left out.
         """
+        # `UNSET` marks a servo that no client has moved.
         return {
             i: at for i, at in enumerate(self._list(self.table.servos)) if at != UNSET
         }
@@ -261,26 +336,47 @@ class Electrics(Row[Boards]):
         return "the battery is empty" if self.battery.is_low else ""
 
     def write(self, **values: Any) -> None:
-        """Set columns of this row; see `Row.write`."""
+        """Set columns of this robot's row; see `Row.write`."""
         super().write(**values)
         # Any write may have pressed a button; the next step checks.
         self.table.may_be_pressed = True
 
     def test_battery(self, value: int) -> None:
-        """Override the battery state for tests, see `Battery.pretend`."""
+        """Override the battery state for tests, see `Battery.pretend`.
+
+        Parameters
+        ----------
+        value : int
+            State of charge, %, or voltage, 1/10 V; 0 ends the override.
+        """
+        # The row of the battery changes, but interfaces watch the version of this row.
         self.battery.pretend(value)
         self.write()
 
     def write_outputs(self, mask: int, states: int) -> None:
-        """Set the outputs selected by `mask` to the bits of `states`."""
+        """Set some of the digital outputs.
+
+        Parameters
+        ----------
+        mask : int
+            Bits of the outputs to set; bits above the eighth are ignored.
+        states : int
+            New states, by bit.
+        """
+        # Masked to a byte, since `~` of a Python integer is negative.
         self.digout = (self.digout & ~mask & 0xFF) | (states & mask & 0xFF)
 
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
-        """Set digital inputs of one byte, as the environment would.
+        """Set some digital inputs of one byte, in place of the robot's environment.
 
-        `mask` selects the inputs.
-
-        An unknown byte is ignored.
+        Parameters
+        ----------
+        mask : int
+            Bits of the inputs to set.
+        states : int
+            New states, by bit; 1 is idle.
+        byte : int
+            Number of the byte, from 0 on. An unknown byte is ignored.
         """
         if 0 <= byte < DIGITAL_BYTES:
             inputs = self.inputs
@@ -289,16 +385,30 @@ class Electrics(Row[Boards]):
             self.write(inputs=inputs)
 
     def write_analog(self, port: int, value: int) -> None:
-        """Set an analogue input, as the environment would; an unknown port is ignored."""
+        """Set the reading of an analogue input, in place of the robot's environment.
+
+        Parameters
+        ----------
+        port : int
+            Number of the input, from 0 on. An unknown port is ignored.
+        value : int
+            Reading, clamped to 0 … `ANALOG_MAX`, which stands for 5 V.
+        """
+        # Clients may send any port number; a number without an input is ignored.
         if 0 <= port < ANALOG_INPUTS:
             analog = self.analog
             analog[port] = min(max(value, 0), ANALOG_MAX)
             self.write(analog=analog)
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Store the commanded position of a pan-tilt servo, 0 … 255.
+        """Store the commanded position of a pan-tilt servo.
 
-        Servos from `SERVOS` on are ignored.
+        Parameters
+        ----------
+        servo : int
+            Number of the servo. Servos from `SERVOS` on are ignored.
+        position : int
+            Position, 0 … 255.
         """
         if 0 <= servo < SERVOS:
             servos = self._list(self.table.servos)
@@ -308,7 +418,7 @@ class Electrics(Row[Boards]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectricsSpec(DeviceSpec):
-    """Controller board of a robot, without parameters."""
+    """Description of the controller board of a robot, which has no parameters."""
 
     type: str = field(default="electrics", init=False)
 
@@ -347,10 +457,10 @@ def _read(_: ElectricsSpec, view: View) -> ElectricsReading:
 
 
 def _bits(_: ElectricsSpec, found: ElectricsReading) -> dict[str, int]:
-    """Return fields of the SIP (pioneer-protocol §5).
+    """Return the controller board's fields of the SIP (status packet, pioneer-protocol §5).
 
-    They are flags, the selected analogue input and 8 bits of it, outputs, and the
-    temperature in °C.
+    The fields are flags, the number and upper 8 bits of the selected analogue input, digital
+    outputs, and the temperature in °C.
     """
     return {
         # Bit positions in the FLAGS field of the SIP
@@ -375,6 +485,7 @@ ELECTRICS: Final = Device(
         Field("temperature", "°C", int),
         Field("temperature_warning", kind=bool),
         Field("estop_pressed", kind=bool),
+        # One column for each input, so that tables of readings stay flat.
         *(Field(f"analog_{i}", kind=int) for i in range(ANALOG_INPUTS)),
     ),
     rows=lambda found: [
@@ -392,7 +503,7 @@ ELECTRICS: Final = Device(
     pioneer=PioneerFields(report=_bits, is_steady=lambda _: True),
     on_page=False,
 )
-"""Kind of device; the battery is a kind of its own."""
+"""Kind of device for controller boards; the battery is a separate kind."""
 
 
 __all__ = [

@@ -22,14 +22,15 @@ from botyard.engine.tables import Row, Table
 from botyard.errors import DeviceError, ModelError
 from botyard.model.beams import Bundle
 
+# A bound that keeps odometry finite for all lengths of runs.
 MAX_FACTOR: Final = 1e3
 """Highest proportional error of odometry that a model may return."""
 
 
 class OdometryErrors(Table):
-    """Robots whose odometry has an error model of its own.
+    """Table of the robots whose odometry has an error model; it acts in each step.
 
-    Tables of the models hold their states.
+    Tables of the error models hold their states.
     """
 
     name = "odometry_error"
@@ -37,10 +38,17 @@ class OdometryErrors(Table):
     columns: ClassVar = {}
 
     def plan(self, engine: Engine) -> None:
-        """Write odometry errors of this step, unless a client switched them off."""
+        """Write the odometry errors of this step, except for robots whose errors are switched off.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these robots. In-place: `err` and `err_mode` of its state.
+        """
         state = engine.state
         for row in self.rows:
             body = int(self.body[row.number])
+            # Clients may have asked for exact odometry, which has precedence.
             if state.err_mode[body] not in (
                 OdometryErrorMode.NONE,
                 OdometryErrorMode.PERFECT,
@@ -51,7 +59,7 @@ class OdometryErrors(Table):
 
 
 class _OdometryRow(Row[OdometryErrors]):
-    """Odometry error model of one robot."""
+    """Robot whose odometry has an error model."""
 
     def __init__(
         self,
@@ -67,9 +75,16 @@ class _OdometryRow(Row[OdometryErrors]):
 def _factors(
     reader: DeviceReader[Any], view: View
 ) -> Callable[[], tuple[float, float, float]]:
-    """Return a function that computes a model's odometry errors of a step.
+    """Return a function that computes the odometry errors of a robot for one step.
 
-    It returns zeros from the step on in which the model fails.
+    After the error model has raised an exception, the function returns zeros.
+
+    Parameters
+    ----------
+    reader : DeviceReader
+        Error model, a device of the robot.
+    view : View
+        View of the world with the random stream of the model.
     """
     odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
 
@@ -77,6 +92,7 @@ def _factors(
         if reader.failure is None:
             try:
                 x, y, a = map(float, odometry(reader.spec, view))  # type: ignore[misc]
+                # The comparison is false for NaN, which is refused as well.
                 if max(abs(x), abs(y), abs(a)) <= MAX_FACTOR:
                     return x, y, a
                 # Handled below like an exception of the model itself.
@@ -94,14 +110,14 @@ def _factors(
 
 
 def _bearings(bundles: Iterable[Bundle]) -> F8:
-    """Return the bearing of each reading in its sensor frame, rad.
+    """Return the bearing of each reading of a sensor in the sensor frame, rad.
 
-    If several beams give one reading, it is the bearing of their centre.
+    If several beams give one reading, the bearing is the centre of their bearings.
     """
     found = [
         np.array([b.angle0 + b.step * (b.count - 1) / 2])
         if b.shortest
-        else b.angle0 + b.step * np.arange(b.count)
+        else np.tile(b.angle0 + b.step * np.arange(b.count), b.optics.echoes)
         for b in bundles
     ]
     bearings: F8 = np.concatenate(found) if found else np.zeros(0)
@@ -111,9 +127,22 @@ def _bearings(bundles: Iterable[Bundle]) -> F8:
 def _distortion(
     reader: DeviceReader[Any], number: int
 ) -> Callable[[tuple[Bundle, ...], F8], None]:
-    """Return a function that applies a model's errors to a sensor's ranges in place.
+    """Return a function that applies an error model to the ranges of a sensor, in place.
 
     Ranges stay within their limits, and beams that hit nothing do not change.
+
+    Parameters
+    ----------
+    reader : DeviceReader
+        Error model, a device of the robot.
+    number : int
+        Number of the sensor among the model's sensors; each has a random stream of its
+        own.
+
+    Returns
+    -------
+    callable
+        Takes the sensor's beams and its ranges, m.
     """
     errors = reader.kind.errors
     view = reader._view.part(number)
@@ -122,6 +151,7 @@ def _distortion(
     def distort(bundles: tuple[Bundle, ...], ranges: F8) -> None:
         low = np.repeat([b.r_min for b in bundles], [b.n_readings for b in bundles])
         high = np.repeat([b.r_max for b in bundles], [b.n_readings for b in bundles])
+        # Test before the distortion, which may push ranges over the limit.
         met = ranges < high
         if reader.failure is None:
             try:
@@ -144,7 +174,18 @@ def attach_errors(
     engine: Engine,
     ranging: RangeDevices,
 ) -> None:
-    """Install the error models of a new robot.
+    """Connect the error models of a new robot to its odometry and sensors.
+
+    Parameters
+    ----------
+    readers : iterable of DeviceReader
+        All devices of the robot.
+    lasers : int
+        Number of its lasers.
+    has_sonar : bool
+        Whether it has a sonar ring.
+    engine, ranging : Engine, RangeDevices
+        Engine and range sensors of the world.
 
     Raises
     ------
@@ -160,6 +201,7 @@ def attach_errors(
             _install_odometry(reader, engine)
         if errors.measured is None:
             continue
+        # Kinds of other packages need not have the field.
         sensor = getattr(reader.spec, "sensor", "laser")
         keys = [(body, "laser", i) for i in range(lasers)] if sensor == "laser" else []
         keys += [(body, "sonar", 0)] if sensor == "sonar" and has_sonar else []
@@ -167,6 +209,7 @@ def attach_errors(
         if not keys and not others:
             raise ModelError(f'{reader.name}: robot {body} has no sensor "{sensor}"')
         keys += [one._view.key for one in others if one.kind.beams is not None]
+
         # Without sensor noise the simulation is exact, so that models do not apply.
         if reader._view.errs:
             # Each sensor has its own random stream, so that their errors are
@@ -175,6 +218,7 @@ def attach_errors(
                 ranging.distort(key, _distortion(reader, number))
             for one in others:
                 one._view.models.append(
+                    # The streams 0 … len(keys) − 1 belong to the sensors above.
                     (errors, reader.spec, reader._view.part(len(keys)))
                 )
 
@@ -188,7 +232,7 @@ def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
     # `State.err` has room for one model per robot.
     if (table.body == row).any():
         raise ModelError(
-            f'{reader.name}: robot "{view.body}" has a different error model of odometry'
+            f'{reader.name}: robot "{view.body}" already has another error model of odometry'
         )
 
     key = memory_key(view.body, reader.name)

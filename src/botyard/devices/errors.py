@@ -24,7 +24,7 @@ F8 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalErrorsSpec(DeviceSpec):
-    """Gaussian errors of readings, in addition to the errors of the sensor's own model.
+    """Description of Gaussian errors of readings, which add to the sensor's own errors.
 
     Attributes
     ----------
@@ -52,10 +52,22 @@ class NormalErrorsSpec(DeviceSpec):
 def _normal(
     spec: NormalErrorsSpec, view: View, ranges: F8, bearings: F8
 ) -> tuple[F8, F8]:
+    """Return ranges and bearings with Gaussian errors.
+
+    Parameters
+    ----------
+    spec : NormalErrorsSpec
+        Description of the model.
+    view : View
+        View of the world, which draws the errors.
+    ranges, bearings : (n,) float64
+        True ranges, m, and bearings, rad.
+    """
     n = len(ranges)
     erring = (
         ranges
         + spec.range_bias
+        # Both parts use one draw, so that they add up as deviations, not as variances.
         + (spec.range_deviation + spec.range_share * ranges) * view.normal(n)
     )
     turned = (
@@ -65,6 +77,7 @@ def _normal(
         if spec.bearing_deviation
         else bearings
     )
+
     return erring, turned
 
 
@@ -85,7 +98,7 @@ NORMAL_ERRORS: Final = Device(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WanderingOdometrySpec(DeviceSpec):
-    """Odometry whose proportional errors wander about zero.
+    """Description of proportional odometry errors that vary slowly about zero.
 
     They follow a first-order Gauss–Markov process, as errors from slip, load and tyres
     do.
@@ -106,7 +119,13 @@ class WanderingOdometrySpec(DeviceSpec):
 
 
 class Wandering(Table):
-    """Present errors of wandering odometries, in units of their standard deviations."""
+    """Present odometry errors of all robots with `WanderingOdometrySpec`.
+
+    Attributes
+    ----------
+    error : (n, 3) float64
+        Errors of x, y and rotation, in standard deviations.
+    """
 
     name = "wandering_odometry"
     optional = True
@@ -115,15 +134,28 @@ class Wandering(Table):
 
 
 def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
-    """Advance the errors by one step and return them.
+    """Advance the odometry errors of a robot by one step, and return them.
 
     e ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time) keeps the standard deviation at
     1 (A. Gelb, *Applied Optimal Estimation*, §3.8).
+
+    Parameters
+    ----------
+    spec : WanderingOdometrySpec
+        Description of the model.
+    view : View
+        View of the world from the robot.
+
+    Returns
+    -------
+    tuple of float
+        Proportional errors of x, y and rotation.
     """
     assert view.memory is not None
     error = view.memory.table.error[view.memory.number]
     phi = exp(-view.engine.clock.dt / spec.time)
     error *= phi
+    # In place, because `error` is a view of the table.
     error += math.sqrt(1.0 - phi * phi) * view.normal(3)
     # The state is in units of standard deviations, so that the spec may scale it.
     x, y, a = error.tolist()

@@ -1,16 +1,17 @@
 """Fiducial finder: detects marked bodies in line of sight (formats §4.3).
 
-It reads the identifiers of near marks. The module is an example of a sensor in a single
-file: spec, reading, and its form at each interface.
+The finder also reads the identifiers of near marks. The module is an example of a sensor in a
+single file: description, reading, and conversion for each interface.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose, relative, transform_point
@@ -20,12 +21,15 @@ from botyard.numerics import elementwise
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiducialFinderSpec(DeviceSpec):
-    """Sensor that detects marked bodies in line of sight (formats §4.3).
+    """Description of a sensor that detects marked bodies in line of sight (formats §4.3).
 
-    It reads the identifiers of near marks.
+    The sensor reads the identifiers of near marks.
 
     Attributes
     ----------
@@ -82,11 +86,39 @@ class Fiducial:
     pose: Pose
 
 
-def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
-    """Return the marks that the finder detects, nearest first.
+class Seen(NamedTuple):
+    """Marked bodies within range and field of view.
 
-    A mark is detected if the centre of its body is within range and field of view, and
-    nothing occludes it.
+    Attributes
+    ----------
+    rows : (n,) int64
+        Rows of the bodies.
+    marks : (n,) int64
+        Identifiers.
+    ranges, bearings : (n,) float64
+        Polar coordinates of the centres in the sensor frame: m, rad.
+    clear : (n,) bool
+        Whether nothing occludes the centre.
+    """
+
+    rows: I8
+    marks: I8
+    ranges: F8
+    bearings: F8
+    clear: NDArray[np.bool_]
+
+
+def marks_ahead(view: View, low: float, high: float, fov: float) -> Seen:
+    """Return the marked bodies within range and field of view of a sensor, by row.
+
+    Parameters
+    ----------
+    view : View
+        View of the world from the sensor.
+    low, high : float
+        Range of the centres, m.
+    fov : float
+        Field of view, rad.
     """
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)
@@ -95,12 +127,14 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     dx, dy = state.pose[rows, 0] - at.x, state.pose[rows, 1] - at.y
     ranges = elementwise.hypot(dx, dy)
     bearings = elementwise.atan2(dy, dx)
+
     # Bearing in the sensor frame, wrapped to [−π, π)
     turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
     near = (
-        (ranges >= spec.range_min)
-        & (ranges <= spec.range_max)
-        & (np.abs(turned) <= spec.fov / 2 + 1e-9)
+        (ranges >= low)
+        & (ranges <= high)
+        # The tolerance keeps a mark at the exact edge of a full circle.
+        & (np.abs(turned) <= fov / 2 + 1e-9)
     )
     rows, ranges, bearings, turned = (
         rows[near],
@@ -109,19 +143,43 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
         turned[near],
     )
     if not len(rows):
-        return []
-    met, what = view.sight(bearings, spec.range_max)
+        return Seen(rows, rows, ranges, turned, np.zeros(0, np.bool_))
+    # Rays only to marks in range: a ray for each body of the world would cost too much.
+    met, what = view.sight(bearings, high)
     # Bodies without a laser return do not stop the ray; it then ends behind the mark.
     clear = (what == rows) | (met >= ranges - 1e-9)
+    return Seen(rows, marks[rows], ranges, turned, clear)
+
+
+def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
+    """Return the marks that the finder detects, nearest first.
+
+    A mark is detected if the centre of its body is within range and field of view, and
+    nothing occludes it.
+
+    Parameters
+    ----------
+    spec : FiducialFinderSpec
+        Description of the finder.
+    view : View
+        View of the world from the finder.
+    """
+    rows, marks, ranges, turned, clear = marks_ahead(
+        view, spec.range_min, spec.range_max, spec.fov
+    )
+    if not len(rows):
+        return []
+    at, pose = view.pose, view.state.pose
     seem, turned = view.measured(ranges, turned)
     return [
         Fiducial(
             # The true range decides, so that noise does not make identifiers flicker.
-            id=int(marks[rows[i]]) if ranges[i] <= spec.range_max_id else 0,
+            id=int(marks[i]) if ranges[i] <= spec.range_max_id else 0,
             range=float(seem[i]),
             bearing=float(turned[i]),
-            pose=relative(at, Pose(*state.pose[rows[i]].tolist())),
+            pose=relative(at, Pose(*pose[rows[i]].tolist())),
         )
+        # A stable sort keeps the order of rows for equal distances, in every run.
         for i in np.argsort(ranges, kind="stable").tolist()
         if clear[i]
     ]

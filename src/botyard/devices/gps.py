@@ -1,4 +1,4 @@
-"""GPS: latitude, longitude and altitude of a pose in a georeferenced map.
+"""GPS receiver, which reports latitude, longitude and altitude in a georeferenced map.
 
 Coordinates are WGS 84 (pioneer-protocol §13).
 """
@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 
 A: Final = 6378137.0
 """Semi-major axis of the WGS 84 ellipsoid, m."""
+# Rounded to 0.1 mm, far below the error of a receiver.
 B: Final = 6356752.3142
 """Semi-minor axis of the WGS 84 ellipsoid, m."""
+# The square is written as a product, because powers may differ between platforms.
 E2: Final = 1.0 - (B / A) * (B / A)
-"""First eccentricity squared."""
+"""First eccentricity of the ellipsoid, squared."""
 EP2: Final = (A / B) * (A / B) - 1.0
-"""Second eccentricity squared."""
+"""Second eccentricity of the ellipsoid, squared."""
 
-_BAD_SECTORS = frozenset({"badgpssector", "simbadgpssector"})
+# Names of sectors in map files, compared without case.
+BAD_SECTORS: Final = frozenset({"badgpssector", "simbadgpssector"})
+"""Types of map sectors without reception, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpsSpec(DeviceSpec):
-    """GPS receiver.
+    """Description of a GPS receiver.
 
     Attributes
     ----------
@@ -62,7 +66,7 @@ class GpsSpec(DeviceSpec):
 
 
 class Fix(NamedTuple):
-    """GPS reading.
+    """Reading of a GPS receiver.
 
     Attributes
     ----------
@@ -83,12 +87,23 @@ class Fix(NamedTuple):
 def geodetic(
     origin: GeoReference, east: float, north: float, up: float = 0.0
 ) -> tuple[float, float, float]:
-    """Return latitude, longitude (°) and altitude (m) of a point relative to `origin`.
+    """Return latitude, longitude and altitude of a point near the origin of a map.
 
-    The point is `east`, `north` and `up` metres from `origin` in the local tangent
-    plane. It is converted to Earth-centred coordinates and back by Bowring's formula
+    The point is converted to Earth-centred coordinates and back by Bowring's formula
     (B. R. Bowring, *Survey Review* 23, 1976), whose error is far below a millimetre
     near the ground.
+
+    Parameters
+    ----------
+    origin : GeoReference
+        Place of the map's origin on the ellipsoid WGS 84.
+    east, north, up : float
+        Point in the local tangent plane of the origin, m.
+
+    Returns
+    -------
+    tuple of float
+        Latitude and longitude, °, and altitude above the ellipsoid, m.
     """
     lat, lon = math.radians(origin.latitude), math.radians(origin.longitude)
     (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
@@ -106,7 +121,9 @@ def geodetic(
         - sin_lon * sin_lat * north
         + sin_lon * cos_lat * up
     )
+    # The ellipsoid is flattened along the axis of the Earth only.
     z = ((1.0 - E2) * n + origin.altitude) * sin_lat + cos_lat * north + sin_lat * up
+
     # Distance from the axis of the Earth, and parametric latitude (Bowring)
     p = hypot(x, y)
     theta = atan2(A * z, B * p)
@@ -115,24 +132,53 @@ def geodetic(
     lon = atan2(y, x)
     c, s = cosine_sine(lat)
     n = A / math.sqrt(1.0 - E2 * s * s)
+
     # The usual p / cos(lat) − n degenerates at the poles; this form holds everywhere.
     altitude = p * c + z * s - A * A / n
     return math.degrees(lat), math.degrees(lon), altitude
 
 
-def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
-    """Return the reading of a robot's receiver at `pose` (GPS-001 … GPS-007).
+def is_in_sector(scene: Scene, kinds: frozenset[str], x: float, y: float) -> bool:
+    """Return whether a place is in a sector of certain types.
 
-    Return None without a georeference.
+    Parameters
+    ----------
+    scene : Scene
+        Map.
+    kinds : frozenset of str
+        Types of sectors, in lower case.
+    x, y : float
+        Place, m.
+    """
+    return any(
+        # The cheap comparison of names comes first.
+        a.kind.lower() in kinds and in_polygon(a.corners, x, y)
+        for a in scene.areas
+    )
+
+
+def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
+    """Return the GPS reading of a robot (GPS-001 … GPS-007).
+
+    Parameters
+    ----------
+    scene : Scene
+        Map; its sectors of bad reception have the type ``BadGPSSector``.
+    spec : GpsSpec
+        Description of the receiver.
+    pose : Pose
+        True pose of the robot: m, m, rad.
+
+    Returns
+    -------
+    Fix or None
+        None if the map has no georeference.
     """
     # Without a georeference a map has no place on Earth.
     if scene.georeference is None:
         return None
     x, y = transform_point(pose, spec.x, spec.y)
-    bad = any(
-        a.kind.lower() in _BAD_SECTORS and in_polygon(a.corners, x, y)
-        for a in scene.areas
-    )
+    bad = is_in_sector(scene, BAD_SECTORS, x, y)
     # The position is exact: the dilution is only reported.
     return Fix(*geodetic(scene.georeference, x, y), dop=0.0 if bad else spec.dop)
 
@@ -171,7 +217,7 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
 
 
 def _simstat(_: GpsSpec, fix: Fix | None) -> dict[str, float]:
-    """Return fields of the SIMSTAT packet (pioneer-protocol §8).
+    """Return the GPS fields of the SIMSTAT packet (pioneer-protocol §8).
 
     Units are 10⁻⁷ °, cm, and 100 × dilution of precision. Bit 1 of the flags states
     that the map is georeferenced.
@@ -179,6 +225,7 @@ def _simstat(_: GpsSpec, fix: Fix | None) -> dict[str, float]:
     if fix is None:
         return {}
     return {
+        # Bit 1: the map is georeferenced.
         "flags": 2,
         "lat_e7": fix.latitude * 1e7,
         "lon_e7": fix.longitude * 1e7,
@@ -193,6 +240,7 @@ def _rows(fix: Fix | None) -> list[tuple[float, ...]]:
         if fix is None
         else [
             (
+                # Rows are in SI units; degrees belong to protocols.
                 math.radians(fix.latitude),
                 math.radians(fix.longitude),
                 fix.altitude,

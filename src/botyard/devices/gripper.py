@@ -81,6 +81,7 @@ class Gripper(Row[Grippers]):
             own=len(parts),
             own_radius=float(engine.bodies.radius[body]),
         )
+
         # The paddles are parts of the outline: they collide, and sensors see them.
         engine.reshape(name, (*parts, *self.paddles))
         self._key = (name, "gripper", 0)
@@ -114,7 +115,9 @@ class Gripper(Row[Grippers]):
 
     @property
     def parts(self) -> tuple[Outline, ...]:
-        """Outline of the robot with its paddles and the held body, m."""
+        """Outline of the robot with its paddles and the held body: polygons in the robot frame,
+        m.
+        """
         return self._engine.outline(int(self.table.body[self.number]))
 
     @property
@@ -126,7 +129,13 @@ class Gripper(Row[Grippers]):
     # -- Commands
 
     def act(self, action: Action) -> None:
-        """Start an action: set the goals of paddles and lift."""
+        """Start an action: set the goals of paddles and lift.
+
+        Parameters
+        ----------
+        action : Action
+            Command of a client. Motions take time; `state` shows their progress.
+        """
         half = self.spec.opening / 2.0
         if action in (Action.OPEN, Action.DEPLOY):
             self._left_goal = self._right_goal = half
@@ -143,7 +152,14 @@ class Gripper(Row[Grippers]):
             self._lift_goal = self.lift
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a time, s: up if it is positive, down if it is negative."""
+        """Move the lift up or down for some time.
+
+        Parameters
+        ----------
+        seconds : float
+            Time, s: up if it is positive, down if it is negative. The ends limit the
+            motion.
+        """
         self._lift_goal = min(max(self.lift + seconds / self.spec.lift_time, 0.0), 1.0)
 
     def move_to(
@@ -152,10 +168,20 @@ class Gripper(Row[Grippers]):
         right: float | None = None,
         lift: float | None = None,
     ) -> None:
-        """Move the paddles, m from the centre line, and the lift, 0 … 1.
+        """Move the paddles and the lift.
 
-        None leaves a motion unchanged.
+        Values beyond the ends are limited to the ends.
+
+        Parameters
+        ----------
+        left, right : float, optional
+            Distance of each paddle's inner face from the centre line, m. None leaves
+            the motion unchanged.
+        lift : float, optional
+            Height of the lift, 0 … 1.
         """
+        # Clamped and not refused, because clients send goals beyond the ends to open or
+        # close fully.
         half = self.spec.opening / 2.0
         if left is not None:
             self._left_goal = min(max(left, 0.0), half)
@@ -172,7 +198,7 @@ class Gripper(Row[Grippers]):
     # -- Switches
 
     def state(self) -> GripperState:
-        """Return the present state of the switches and break beams."""
+        """Return the present state of the gripper's switches and break beams."""
         table, row, engine, half = (
             self.table,
             self.number,
@@ -181,8 +207,10 @@ class Gripper(Row[Grippers]):
         )
         left, right, lift = self.positions
         clear = self._ranging.read(engine, self._key).ranges
+        # A clear beam reaches the other paddle, at the distance of the opening.
         beams = [bool(r < self.spec.opening - BEAM_TOLERANCE) for r in clear]
         held = int(table.holding[row])
+
         # The held body is a part of the robot, whose own beams do not see it.
         if held != NOBODY and engine.state.carrier[held] == table.body[row]:
             low, high = extents(engine, table.body[row : row + 1], np.array([held]))

@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 STREAM: Final = 64
-"""Random stream of the break beams, from which they draw nothing."""
+"""Number of the random stream of the break beams, which have no errors and draw nothing."""
 INNER_BEAM: Final = 0.25
+"""Position of the inner break beam along the paddles, as a fraction of their length."""
 OUTER_BEAM: Final = 0.85
-"""Positions of the break beams along the paddles, as fractions of their length."""
+"""Position of the outer break beam along the paddles, as a fraction of their length."""
+# Rounding of a range must not break a clear beam.
 BEAM_TOLERANCE: Final = 1e-4
-"""Difference of range and opening from which a beam counts as broken, m."""
+"""Difference between range and opening above which a beam counts as broken, m."""
+# Paddles move by multiples of a float step, and rarely hit their goal exactly.
 TOUCH_TOLERANCE: Final = 1e-6
 """Distance from its goal within which a paddle has reached it, m."""
 MAX_PAIRS_AT_ONCE: Final = 100_000
-"""Highest number of pairs of closing grippers and bodies in one array operation.
+"""Largest number of pairs of closing grippers and bodies that one array operation tests.
 
 It bounds the memory of the test.
 """
@@ -39,11 +42,24 @@ It bounds the memory of the test.
 def paddle_outlines(
     front: float, reach: float, thickness: float, left: float, right: float
 ) -> tuple[Outline, ...]:
-    """Return the outlines of two paddles that start at `front`.
+    """Return the outlines of two paddles in the frame of their robot.
 
-    Their inner faces are `left` and `right` m from the centre line.
+    Parameters
+    ----------
+    front : float
+        Start of the paddles ahead of the robot's origin, m.
+    reach, thickness : float
+        Length and thickness of a paddle, m.
+    left, right : float
+        Distance of each inner face from the centre line, m, both positive.
+
+    Returns
+    -------
+    tuple of outlines
+        Left and right paddle, four corners each, m.
     """
     x0, x1, t = front, front + reach, thickness
+    # Corners are counter-clockwise, as of all outlines (`Bodies.turn`).
     return tuple(
         ((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t)
     )
@@ -52,7 +68,12 @@ def paddle_outlines(
 def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
     """Return the outlines that a robot's open gripper adds to its body, m.
 
-    Return nothing without a gripper.
+    The result is empty for a robot without a gripper.
+
+    Parameters
+    ----------
+    robot : RobotSpec
+        Model of the robot.
     """
     if robot.gripper is None:
         return ()
@@ -82,7 +103,7 @@ class Grippers(DeviceTable):
     front, reach, half, thickness : (n,) float64
         Start of the paddles, their length, half the opening, and their thickness, m.
     paddle_speed, lift_speed : (n,) float64
-        m/s; 1/s.
+        Speed of a paddle, m/s, and of the lift, full strokes per s.
     own : (n,) int64
         Number of polygons of the body without the gripper; the polygons of the paddles and
         of the held body follow.
@@ -116,6 +137,7 @@ class Grippers(DeviceTable):
             )
         },
         **{n: Column(np.int8, low=0, high=1) for n in ("paddles_move", "lift_moves")},
+        # The value is the row of a body, and rows change when bodies are removed.
         "holding": Column(np.int64, start=NOBODY, refers=True),
         "own": Column(np.int64, saved=False),
         "own_radius": Column(np.float64, saved=False),
@@ -144,15 +166,24 @@ class Grippers(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return the keys of the rows: the name of each robot with a gripper."""
+        """Return the keys of the table's rows: the name of each robot with a gripper."""
         return {name for name, spec in robots.items() if spec.gripper is not None}
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Move all paddles and lifts by `dt` s, and grip and release bodies."""
+        """Move all paddles and lifts, and grip and release bodies.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers.
+        dt : float
+            Duration of the step, s.
+        """
         if not len(self):
             return
-        # Before any motion: a lost body must not block the paddles.
+        # Release lost bodies before any motion: a lost body must not block the paddles.
         self._release_lost(engine)
+        # Resting grippers are the usual case, and cost one comparison of arrays.
         moving = (self.left_goal != self.left) | (self.right_goal != self.right)
         moving |= (
             (self.lift_goal != self.lift)
@@ -164,11 +195,24 @@ class Grippers(DeviceTable):
             self._advance(engine, rows, dt)
 
     def _release_lost(self, engine: Engine) -> None:
-        """Empty the grippers whose held body was detached or removed by other code."""
+        """Mark grippers as empty whose held body was detached or removed by other code."""
+        # Other code may have attached the body to another robot meanwhile.
         held = self.holding
         held[(held != NOBODY) & (engine.state.carrier[held] != self.body)] = NOBODY
 
     def _advance(self, engine: Engine, rows: I8, dt: float) -> None:
+        """Move the paddles and lifts that are not at their goals.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers.
+        rows : (k,) int64
+            Rows of the grippers.
+        dt : float
+            Duration of the step, s.
+        """
+        # Test this before the paddles move, because the move may reach the goals.
         closing = (self.left_goal[rows] < self.left[rows]) | (
             self.right_goal[rows] < self.right[rows]
         )
@@ -181,6 +225,7 @@ class Grippers(DeviceTable):
             self.holding[row] = NOBODY
 
         empty = rows[self.holding[rows] == NOBODY]
+        # Without a body between them, paddles stop at the centre line.
         self.left_stop[empty] = self.right_stop[empty] = 0.0
         found = self._find(engine, rows[closing & (self.holding[rows] == NOBODY)])
         moved = np.zeros(len(rows), np.bool_)
@@ -189,6 +234,7 @@ class Grippers(DeviceTable):
             (self.left, self.left_goal, self.left_stop),
             (self.right, self.right_goal, self.right_stop),
         ):
+            # A stop holds a paddle at the surface of the body.
             step = np.clip(np.maximum(goal[rows], stop[rows]) - at[rows], -way, way)
             at[rows] += step
             moved |= step != 0.0
@@ -199,17 +245,34 @@ class Grippers(DeviceTable):
         way = self.lift_speed[rows] * dt
         step = np.clip(self.lift_goal[rows] - self.lift[rows], -way, way)
         self.lift[rows] += step
+        # Below the tolerance, a step is only a rounding error at the goal.
         self.lift_moves[rows] = np.abs(step) > 1e-9
 
     @staticmethod
     def _touches(row: int, at: F8, goal: F8, stop: F8) -> bool:
-        """Return whether a paddle presses on a body."""
+        """Return whether a paddle presses on a body.
+
+        Parameters
+        ----------
+        row : int
+            Row of the gripper.
+        at, goal, stop : (n,) float64
+            Columns of one paddle: its position, its goal, and the position at which it
+            meets the body, m.
+        """
         return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH_TOLERANCE)
 
     def _grip(self, engine: Engine, found: Sequence[tuple[int, int]]) -> None:
         """Grip the bodies that both paddles press on.
 
         The first of several grippers gets the body.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers.
+        found : sequence of (int, int)
+            Row of the gripper, and row of the body between its paddles.
         """
         gripped: dict[int, int] = {}
         for row, thing in found:
@@ -221,6 +284,7 @@ class Grippers(DeviceTable):
                 gripped[thing] = int(self.body[row])
                 self.holding[row] = thing
 
+        # All at once, because each attachment rebuilds the outlines.
         if gripped:
             engine.attach_many([(body, thing) for thing, body in gripped.items()])
 
@@ -228,14 +292,22 @@ class Grippers(DeviceTable):
         """Return pairs (gripper row, body row) of bodies between closing paddles.
 
         Sets the positions at which the paddles meet them.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers.
+        closing : (k,) int64
+            Rows of empty grippers whose paddles close.
         """
         found: list[tuple[int, int]] = []
         if not len(closing):
             return found
         state, bodies = engine.state, engine.bodies
-        # A carried robot cannot carry.
+        # A robot that is carried cannot carry a body itself.
         closing = closing[state.carrier[self.body[closing]] == NOBODY]
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
+
         # Bodies with a drive cannot be gripped, and a carried body has a holder
         # already.
         free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
@@ -244,10 +316,12 @@ class Grippers(DeviceTable):
         things = np.flatnonzero(free)
         if not len(closing):
             return found
+
         # Parts of bounded size: all pairs at once could fill the memory.
         for part in np.array_split(
             closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)
         ):
+            # A circle test on all pairs first: exact extents of corners cost far more.
             at = state.pose[self.body[part], :2]
             far = elementwise.hypot(
                 *(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1)
@@ -264,24 +338,39 @@ class Grippers(DeviceTable):
 
         rank = np.empty(len(bodies.order), np.int64)
         rank[bodies.order] = np.arange(len(rank))
-        # In the order of motion, so that ties are decided equally in every run.
+        # Sort in the order of motion, so that ties are decided equally in every run.
         return sorted(found, key=lambda pair: int(rank[self.body[pair[0]]]))
 
     def _filter_pairs(
         self, engine: Engine, rows: I8, things: I8
     ) -> list[tuple[int, int]]:
-        """Filter pairs of grippers and bodies by bodies between the paddles.
+        """Reduce pairs of grippers and near bodies to bodies that are between the paddles.
 
         Each gripper gets the body nearest to its robot.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers.
+        rows, things : (k,) int64
+            Rows of grippers, and rows of near bodies, by pairs.
+
+        Returns
+        -------
+        list of (int, int)
+            Row of the gripper, and row of its body. Each gripper occurs at most once.
         """
         low, high = extents(engine, self.body[rows], things)
         inside = (high[:, 0] > self.front[rows]) & (
             low[:, 0] < self.front[rows] + self.reach[rows]
         )
         inside &= (low[:, 1] >= -self.right[rows] - TOUCH_TOLERANCE) & (
+            # A body wider than the opening cannot be gripped; the tolerance admits an
+            # exact fit.
             high[:, 1] <= self.left[rows] + TOUCH_TOLERANCE
         )
         nearest: dict[int, tuple[float, str, int, int]] = {}
+
         for k in np.flatnonzero(inside).tolist():
             one = (float(low[k, 0]), engine.specs[things[k]].name, k, int(things[k]))
             # The name decides between equally near bodies, independent of the order of
@@ -299,12 +388,23 @@ class Grippers(DeviceTable):
     # -- Outlines
 
     def _draw(self, engine: Engine, rows: I8) -> None:
-        """Write the positions of the paddles into the outlines of their robots."""
+        """Update the outlines of robots after their paddles have moved.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these grippers. In-place: corners and radii of its bodies.
+        rows : (k,) int64
+            Rows of the grippers.
+        """
         if not len(rows):
             return
         bodies, at = engine.bodies, self.body[rows]
+        # Paddles follow the robot's own outlines.
         first = bodies.vert_start[bodies.part_start[at] + self.own[rows]]
         thick, left, right = self.thickness[rows], self.left[rows], self.right[rows]
+
+        # In the order of the corners of `paddle_outlines`: left paddle, then right one
         for k, y in enumerate(
             (
                 left,
@@ -320,6 +420,8 @@ class Grippers(DeviceTable):
             bodies.verts[first + k, 1] = y
 
         tip = self.front[rows] + self.reach[rows]
+        # The radius bounds the search for contacts, so that it must include open
+        # paddles.
         radius = np.maximum(
             self.own_radius[rows],
             elementwise.hypot(tip, np.maximum(left, right) + thick),
@@ -331,7 +433,7 @@ class Grippers(DeviceTable):
         engine.redrawn(at)
 
     def restored(self, engine: Engine) -> None:
-        """Rebuild all outlines from the columns."""
+        """Rebuild the outlines of all robots with grippers from the columns."""
         columns = (
             self.body,
             self.own,
@@ -342,9 +444,11 @@ class Grippers(DeviceTable):
             self.right,
         )
         outlines = {}
+
         for body, own, *paddles in zip(
             *(column.tolist() for column in columns), strict=True
         ):
+            # Own outlines come first, as `_draw` expects.
             outlines[body] = (
                 *engine.own_outline(body)[:own],
                 *paddle_outlines(*paddles),
@@ -355,9 +459,20 @@ class Grippers(DeviceTable):
 
 
 def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
-    """Return least and greatest x and y of bodies `things` in the frames of `carriers`.
+    """Return the bounding boxes of bodies in the frames of other bodies.
 
-    Both are rows, (k,) int64; the results are two arrays (k, 2), m.
+    Parameters
+    ----------
+    engine : Engine
+        Engine of the world.
+    carriers, things : (k,) int64
+        Rows of the bodies that give the frames, and of the bodies that are measured, by
+        pairs; k > 0.
+
+    Returns
+    -------
+    tuple of two (k, 2) float64 arrays
+        Least and greatest coordinates x and y, m.
     """
     bodies, pose = engine.bodies, engine.state.pose
     # All corners of all bodies in one array, as segments for `reduceat`.
@@ -381,6 +496,9 @@ def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
         + c * corners[:, 1]
     )
     both = np.column_stack([x, y])
+
+    # Sums of sizes are the starts of segments; no segment is empty, as `reduceat`
+    # requires.
     return np.minimum.reduceat(both, starts), np.maximum.reduceat(both, starts)
 
 

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 MAX_VALUE: Final = 1e6
 """Limit of a joint's speed, rad/s or m/s, and of commanded values."""
 FREE_GAINS: Final = Gains()
-"""Gains of position controllers without gains of their own.
+"""Gains of position controllers whose descriptions have no gains.
 
 The output of these controllers is a velocity.
 """
 
 
 class JointCommand(IntEnum):
-    """Commanded quantity; values as in ``RigidBodyCmd.joint_cmds_types``."""
+    """Quantity that a joint command sets; values as in ``RigidBodyCmd.joint_cmds_types``."""
 
     EFFORT = 0
     POSITION = 1
@@ -44,14 +44,14 @@ class JointCommand(IntEnum):
 
 
 class Joints(DeviceTable):
-    """All joints of description files.
+    """State and commands of all joints of description files.
 
     Attributes
     ----------
     position, velocity, effort : (n,) float64
-        rad or m; rad/s or m/s; N·m or N.
+        Position, rad or m; velocity, rad/s or m/s; effort, N·m or N.
     command : (n,) int8
-        `JointCommand`.
+        Commanded quantity, a `JointCommand`.
     value : (n,) float64
         Commanded value.
     low, high : (n,) float64
@@ -76,6 +76,7 @@ class Joints(DeviceTable):
             for name in ("position", "velocity", "effort", "value")
         },
         **{
+            # Endless joints have infinite limits.
             name: Column(np.float64, saved=False, unbounded=True)
             for name in ("low", "high")
         },
@@ -102,18 +103,31 @@ class Joints(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return the keys of the rows: one for each joint of a description file."""
+        """Return the keys of the table's rows: one for each joint of a description file."""
         return {joint_key(joint) for joint in described.joints}
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Advance all joints by `dt` s."""
+        """Advance all joints by `dt` s.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these joints.
+        dt : float
+            Duration of the step, s.
+        """
         if len(self):
             self.advance(np.arange(len(self)), dt)
 
     def advance(self, rows: I8, dt: float) -> None:
-        """Advance the joints in `rows`, (k,) int64, by `dt` s.
+        """Advance joints in substeps of at most `SUBSTEP` (s).
 
-        Substeps last at most `SUBSTEP`.
+        Parameters
+        ----------
+        rows : (k,) int64
+            Rows of the joints.
+        dt : float
+            Time, s.
         """
         # Joints without effort and velocity do not move, which is the usual case.
         idle = (
@@ -121,11 +135,13 @@ class Joints(DeviceTable):
             & (self.value[rows] == 0.0)
             & (self.velocity[rows] == 0.0)
         )
+
         # An effort of the previous step must not remain visible.
         self.effort[rows[idle]] = 0.0
         rows = rows[~idle]
         if not len(rows):
             return
+
         # The tolerance keeps rounding from adding a substep.
         count = max(1, math.ceil(dt / SUBSTEP - 1e-9))
         h = dt / count
@@ -137,6 +153,7 @@ class Joints(DeviceTable):
         )
         inertia, damping = self.inertia[rows], self.damping[rows]
         wraps = self.endless[rows] != 0
+
         # Masks instead of branches: all joints advance in one array operation.
         by_speed = command == JointCommand.VELOCITY
         to_place = command == JointCommand.POSITION
@@ -151,6 +168,7 @@ class Joints(DeviceTable):
             self.velocity[rows],
             np.zeros(len(rows)),
         )
+
         for _ in range(count):
             error = value - position
             # A continuous joint takes the shorter direction.
@@ -158,6 +176,7 @@ class Joints(DeviceTable):
             effort = np.where(
                 stiff, _force(gains, error, velocity, inertia, h, damping), value
             )
+
             # Implicit in the damping, so that large damping is stable.
             pushed = (velocity + h * effort / inertia) / (1.0 + h * damping / inertia)
             velocity = np.where(
@@ -165,6 +184,7 @@ class Joints(DeviceTable):
             )
             velocity = np.clip(velocity, -MAX_VALUE, MAX_VALUE)
             position = position + h * velocity
+
             # A joint stops at its limit without bouncing.
             beyond = (position < low) | (position > high)
             position, velocity = (
@@ -173,6 +193,7 @@ class Joints(DeviceTable):
             )
 
         self.position[rows], self.velocity[rows] = position, velocity
+        # A joint that is driven by velocity has no effort of its own.
         self.effort[rows] = np.where(by_speed | free, 0.0, effort)
 
 
@@ -185,7 +206,28 @@ def _wrapped(angle: F8) -> F8:
 def _force(
     gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8
 ) -> F8:
-    """Return `Gains.force`, vectorised."""
+    """Return the effort of position controllers for many joints, as `Gains.force` does for one.
+
+    Parameters
+    ----------
+    gains : tuple of two (k,) float64 arrays
+        Gains p and d.
+    error : (k,) float64
+        Goal minus position, rad or m.
+    velocity : (k,) float64
+        Present velocity, rad/s or m/s.
+    inertia : (k,) float64
+        Moment of inertia, kg·m², or mass, kg.
+    h : float
+        Duration of a substep, s.
+    damping : (k,) float64
+        Viscous damping, N·m·s or N·s/m.
+
+    Returns
+    -------
+    (k,) float64
+        Effort, N·m or N.
+    """
     p, d = gains
     # Implicit in position and velocity, so that stiff gains stay stable.
     ease = 1.0 + h * damping / inertia
@@ -196,23 +238,44 @@ def _force(
 
 
 def _speed(gains: tuple[F8, F8], error: F8, h: float) -> F8:
-    """Return `Gains.speed`, vectorised."""
+    """Return the velocity of position controllers for many joints, as `Gains.speed` does for one.
+
+    Parameters
+    ----------
+    gains : tuple of two (k,) float64 arrays
+        Gains p and d.
+    error : (k,) float64
+        Goal minus position, rad or m.
+    h : float
+        Duration of a substep, s.
+
+    Returns
+    -------
+    (k,) float64
+        Velocity, rad/s or m/s.
+    """
     speed: F8 = gains[0] * error / (1.0 + gains[1] + h * gains[0])
     return speed
 
 
 def joint_key(spec: JointSpec) -> str:
-    """Return the unique key of a joint: its parent and its name."""
+    """Return the unique key of a joint: its parent and its name.
+
+    Parameters
+    ----------
+    spec : JointSpec
+        Description of the joint.
+    """
     return f"{spec.parent} {spec.name}"
 
 
 class Joint(Row[Joints]):
-    """A joint in motion.
+    """One joint of a description file, with its state and command.
 
     Attributes
     ----------
     position, velocity, effort : float
-        rad or m; rad/s or m/s; N·m or N.
+        Position, rad or m; velocity, rad/s or m/s; effort, N·m or N.
 
     Parameters
     ----------
@@ -252,11 +315,20 @@ class Joint(Row[Joints]):
     def command(self, kind: JointCommand, value: float) -> None:
         """Set the command that the joint follows from the next step on.
 
+        Parameters
+        ----------
+        kind : JointCommand
+            Commanded quantity.
+        value : float
+            Effort, N·m or N; position, rad or m; or velocity, rad/s or m/s. A position
+            beyond the limits means the limit.
+
         Raises
         ------
         CommandError
             The value is not finite, or beyond ±`MAX_VALUE`.
         """
+        # The comparison is false for NaN, which is refused as well.
         if not abs(value) <= MAX_VALUE:
             raise CommandError(
                 f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, "
@@ -269,7 +341,7 @@ class Joint(Row[Joints]):
         self.write(command=int(kind), value=value)
 
     def reset(self) -> None:
-        """Return to the initial position, at rest, without a command."""
+        """Return the joint to its initial position, at rest and without a command."""
         self.write(
             position=self._start,
             velocity=0.0,
@@ -279,12 +351,18 @@ class Joint(Row[Joints]):
         )
 
     def advance(self, dt: float) -> None:
-        """Advance this joint alone by `dt` s."""
+        """Advance this joint alone by some time.
+
+        Parameters
+        ----------
+        dt : float
+            Time, s.
+        """
         self.table.advance(np.array([self.number]), dt)
 
     @property
     def pose(self) -> Pose:
-        """Pose of the child in the frame of its parent."""
+        """Pose of the joint's child body in the frame of its parent."""
         spec = self.spec
         moved = Pose()
         if spec.planar:

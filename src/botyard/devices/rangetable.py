@@ -16,8 +16,8 @@ from botyard.model.beams import Bundle
 class Ranges(RingTable):
     """Range devices of all bodies.
 
-    A ring holds the available reading of a device with a delay, and later ones: ranges,
-    m, and laser returns.
+    For a device with a delay, a ring buffer holds the available reading and later ones: ranges, m,
+    and laser returns.
 
     Attributes
     ----------
@@ -60,17 +60,27 @@ class Ranges(RingTable):
 
 
 class RangeDevice(Row[Ranges]):
-    """Range device: its key, its beams, and its subscribers."""
+    """Row of one range device: its key, its beams, and its subscribers.
+
+    Parameters
+    ----------
+    table : Ranges
+        Table of all range devices.
+    body : int
+        Row of the body that carries it.
+    key : hashable
+        Identity of the device.
+    """
 
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
         self.reading_count = 0
-        """Number of its readings."""
+        """Number of readings of the device."""
         self.bundles: tuple[Bundle, ...] = ()
         self.readers: set[Hashable] = set()
         super().__init__(table, body, key)
 
     def detach(self) -> None:
-        """Note that the body was removed."""
+        """Note that the body of the device was removed."""
         self.table.gone.append(self.key)
 
 

@@ -9,53 +9,48 @@ kernels, but neither robots nor protocols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.api.revisions import Subject
-from botyard.devices.delays import Delay, Late, LateReadings
 from botyard.devices.delays import warm_up as warm_up_delays
 from botyard.devices.fans import (
-    BeamSet,
     beam_set,
     bounds,
     fans_from,
     shape_arrays,
     workspace,
 )
+from botyard.devices.lidars import LidarCaster
+from botyard.devices.lidars import warm_up as warm_up_lidars
+from botyard.devices.rangeregistry import RangeRegistry
 from botyard.devices.rangetable import RangeDevice, Ranges
 from botyard.engine.kernels.beams import Fans
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.layout import F8, I2, I8
 from botyard.engine.simulation import Engine, empty_world
-from botyard.model.beams import Bundle
-from botyard.model.obstacles import Visible
 from botyard.native.kinds import Pack
-from botyard.processes.parallel import Workers
 
 T = TypeVar("T", bound=np.generic)
 
 MIN_PARALLEL_BEAMS = 9000
-"""Number of beams per step from which several threads are worth their overhead.
+"""Number of beams per step above which several threads are faster than one.
 
 It is about 50 scans of 181 (reference performance.md §3.6).
 """
 PARTS_PER_THREAD = 3
-"""Number of parts of the work per thread.
+"""Number of parts into which the work of a step is divided, per thread.
 
 More parts than threads balance the load of slow parts.
 """
 MAX_UNUSED_BEAMS = 20_000
-"""Number of unused beams above which the cache drops them."""
-_DELAY = "delay"
-"""Subscriber of devices with a delay."""
+"""Number of unused beams in the cache above which they are dropped."""
 MIN_SORTED_DEVICES = 64
-"""Number of devices per step from which they are computed in the order of grid cells.
+"""Number of devices per step above which they are computed in the order of grid cells.
 
 Cache locality saves 6 % of the time with 1000 lasers.
 """
@@ -63,7 +58,7 @@ Cache locality saves 6 % of the time with 1000 lasers.
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Reading of a device.
+    """Readings of one range device.
 
     Attributes
     ----------
@@ -80,198 +75,36 @@ class Readings:
     returns: NDArray[np.int16]
 
 
-Distortion = Callable[[tuple[Bundle, ...], F8], None]
-
-
-class RangeDevices:
-    """All range devices of a simulation; the `SensePhase` of the engine.
+class RangeDevices(RangeRegistry):
+    """All range devices of a simulation; the engine calls this object in each step.
 
     Parameters
     ----------
-    threads : int
-        Highest number of threads; with 1 all work runs in the caller's thread.
+    workers : Workers, optional
+        Threads; with at most one, which is the default, all work runs in the caller's
+        thread.
     """
-
-    def __init__(self, threads: int = 1) -> None:
-        self.threads = threads
-        self.table: Ranges = Ranges()
-        self._engine: Engine | None = None
-        self._devices: dict[Hashable, RangeDevice] = {}
-        self._unmade: dict[RangeDevice, None] = {}
-        """Devices whose beams are not in the arrays yet.
-
-        The arrays are made lazily, because a client may change the beams very often
-        between two steps.
-        """
-        self._kinds: dict[int, tuple[int, BeamSet]] = {}
-        """Sets of beams in use with their numbers, by identity."""
-        self._shapes: dict[str, NDArray[Any]] | None = None
-        self._fans: Fans | None = None
-        self._known = -1
-        self._workspaces: list[Pack[Sensors]] = []
-        self._out: list[Pack[Output]] = []
-        self._bounds = np.zeros(1, np.int64)
-        self._spans: list[tuple[int, int]] | None = None
-        self._measured: tuple[bytes, dict[Hashable, tuple[int, int]]] | None = None
-        """Mask of the devices measured in a step, as bytes, and their slices."""
-        self._taken = np.zeros(0, np.bool_)
-        self._active: I8 | None = None
-        self._last_chosen: Pack[Chosen] | None = None
-        self._parallel = False
-        self._workers = Workers(self.threads, "rays")
-        self._distortions: dict[Hashable, list[Distortion]] = {}
-        self._late = LateReadings(self.table)
-
-    # -- Devices and subscribers
-
-    def configure(
-        self,
-        key: Hashable,
-        body: str,
-        stream: int,
-        senses: Visible,
-        bundles: Sequence[Bundle],
-    ) -> None:
-        """Add a device, or change one; its subscribers stay.
-
-        Parameters
-        ----------
-        key : hashable
-            Identity of the device.
-        body : str
-            Name of the body that carries it.
-        stream : int
-            Number of the device in the body's random streams.
-        senses : Visible
-            Classes that it detects.
-        bundles : sequence of Bundle
-            Beams of the device.
-
-        Raises
-        ------
-        KeyError
-            There is no such body.
-        """
-        assert self._engine is not None, "an engine has these devices"
-        device, row, table = self._devices.get(key), self._engine.rows[body], self.table
-        if device is None:
-            device = self._devices[key] = RangeDevice(table, row, key)
-        count = device.reading_count
-        # A tuple is hashable, as the cache of beams requires.
-        device.bundles = tuple(bundles)
-        device.reading_count = sum([bundle.n_readings for bundle in device.bundles])
-        if device.reading_count != count:
-            # Pending readings belong to other rays.
-            table.release(device.number)
-        n = device.number
-        table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
-        self._unmade[device] = None
-        # Offsets of readings change, which interfaces cache.
-        self._engine.feed.record_change(Subject.READINGS)
-
-    def distort(self, key: Hashable, distortion: Distortion) -> None:
-        """Register a function that changes a device's measured ranges in place.
-
-        It is called with beams and ranges (m).
-        """
-        self._distortions.setdefault(key, []).append(distortion)
-
-    def delay(self, key: Hashable, delay: Delay) -> None:
-        """Set the delay of a device; readings measured before keep their times.
-
-        A device with a delay measures in every step, because a later reader cannot
-        measure the past.
-        """
-        self._late.set(self._devices[key], delay)
-        self._apply_delay(key)
-
-    def _apply_delay(self, key: Hashable) -> None:
-        """Apply the delay of a device if it has an effect."""
-        assert self._engine is not None, "an engine has these devices"
-        device = self._devices[key]
-        matters = self._late.apply(device, self._engine.clock.dt)
-        # An own subscription makes the device measure in every step.
-        if matters != (_DELAY in device.readers):
-            self.subscribe(key, _DELAY, matters)
-
-    def late(self) -> Mapping[Hashable, Late]:
-        """Return available and pending readings of devices with a delay."""
-        return {key: self._late.of(self._devices[key]) for key in self.late_keys}
-
-    def resume(self, key: Hashable, late: Late) -> None:
-        """Restore the delayed readings of a device after a restoration of the world.
-
-        Does nothing for a device without a delay.
-        """
-        self._late.resume(self._devices[key], late)
-
-    def forget(self) -> None:
-        """Drop delayed readings after the world was set to another time.
-
-        The step length may also have changed, so that delays are considered again.
-        """
-        self.table.empty_all()
-        for key in self._late.given:
-            self._apply_delay(key)
-
-    @property
-    def is_distorted(self) -> bool:
-        """Whether an error model changes the ranges of a device."""
-        return bool(self._distortions)
-
-    def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
-        """Subscribe `reader` to a device, or end its subscription."""
-        device = self._devices[key]
-        before = len(device.readers)
-        if on:
-            device.readers.add(reader)
-        else:
-            device.readers.discard(reader)
-
-        self.table.readers[device.number] = len(device.readers)
-        if bool(device.readers) != bool(before):
-            # Computed lazily, because a thousand clients may subscribe at once.
-            self._active = None
-
-    def has(self, key: Hashable) -> bool:
-        """Return whether a device with that identity exists."""
-        return key in self._devices
-
-    def is_read(self, key: Hashable) -> bool:
-        """Return whether a device has a subscriber."""
-        return bool(self._devices[key].readers)
 
     # -- Calls of the engine
 
-    def rebuild(self, engine: Engine) -> None:
-        """Drop the devices of removed bodies after rows have changed."""
-        self._engine = engine
-        self._fans = None
-        # Rows of the table are removed by the engine; caches by key are not.
-        for key in self.table.gone:
-            self._unmade.pop(self._devices.pop(key), None)
-            self._distortions.pop(key, None)
-            self._late.drop(key)
-
-        self.table.gone.clear()
-
-    @property
-    def _rows(self) -> list[RangeDevice]:
-        rows: list[RangeDevice] = self.table.rows  # type: ignore[assignment]
-        return rows
-
     @property
     def remembers(self) -> bool:
-        """Whether readings depend on earlier steps.
+        """Whether readings of the next step depend on earlier steps.
 
-        They do with a delay, and with error models that may have a memory.
+        They do if a device has a delay, or an error model, which may have a memory.
         """
         return bool(self._late or self._distortions)
 
     def begin(self, engine: Engine) -> None:
-        """Measure with delayed devices that have never measured.
+        """Measure with each delayed device that has never measured.
 
-        The result must not depend on whether a caller has read them.
+        The measurement is made now, so that results do not depend on whether a caller has read the
+        device.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors, before a step.
         """
         # Only devices configured since the last step lack readings.
         if self._late and len(new := self._late.lacking()):
@@ -279,9 +112,16 @@ class RangeDevices:
             self._hold_back(engine, new, np.ones(len(new), np.bool_))
 
     def sense(self, engine: Engine) -> None:
-        """Measure with all devices that have a subscriber."""
+        """Measure with all devices that have a subscriber.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors, after all bodies have moved.
+        """
         # Readings of the last step stay readable in the other buffer.
         self._out.reverse()
+        # No reading of this step exists yet, also where a device will not be measured.
         self._taken[:] = False
         if self._active is None and not self.table.readers.any():
             self._active = np.zeros(0, np.int64)
@@ -309,11 +149,33 @@ class RangeDevices:
     def _hold_back(
         self, engine: Engine, chosen: I8, is_kept: NDArray[np.bool_]
     ) -> None:
-        """Replace measured readings by the available ones; see `LateReadings`."""
+        """Replace measured readings by the delayed readings that are available; see `LateReadings`.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        chosen : (n,) int64
+            Numbers of devices.
+        is_kept : (n,) bool
+            Whether the present measurement of each is queued.
+        """
         self._late.hold_back(engine, self._workspaces[0], chosen, is_kept, self._out[0])
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Return readings of a device in the present state, computed now if necessary.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        key : hashable
+            Identity of the device.
+
+        Returns
+        -------
+        Readings
+            Views that stay valid until the step after the next.
 
         Raises
         ------
@@ -322,6 +184,7 @@ class RangeDevices:
         """
         self._built(engine)
         index = self._devices[key].number
+        # A second reader in the same step gets the same reading, with the same noise.
         if not self._taken[index]:
             self._measure_on_demand(engine, np.array([index], np.int64))
         first, last = self._bounds[index], self._bounds[index + 1]
@@ -333,15 +196,18 @@ class RangeDevices:
         )
 
     def measured_at(self, engine: Engine, key: Hashable) -> int:
-        """Return the step of the measurement of a device's available reading."""
+        """Return the step of the measurement of a device's available reading.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        key : hashable
+            Identity of the device.
+        """
         device = self._devices.get(key) if key in self._late else None
         tick = None if device is None else self._late.measured_at(device)
         return engine.clock.tick if tick is None else tick
-
-    @property
-    def late_keys(self) -> Sequence[Hashable]:
-        """Keys of devices with a delay that have readings."""
-        return self._late.available()
 
     # -- All readings of a step at once, for interfaces that serve many robots
 
@@ -353,18 +219,33 @@ class RangeDevices:
         return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
-        """Measure with the devices of these numbers, (n,) int64, unless the step did."""
+        """Measure with some devices, unless they were measured in this step already.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        numbers : (n,) int64
+            Numbers of the devices. Callers that pass the same array each time save a
+            copy.
+        """
         self._built(engine)
+        # A search in bytes is faster than `all` for the usual handful of devices.
         taken = self._taken[numbers].tobytes()
-        # The same array has its pack for kernels already.
+        # The same array is already packed for kernels.
         missing = numbers if b"\1" not in taken else numbers[~self._taken[numbers]]
         if len(missing):
             self._measure_on_demand(engine, missing)
 
     def number(self, key: Hashable) -> int:
-        """Return the number of a device among all; -1 if there is none.
+        """Return the number of a device in the table of all range devices; -1 if there is none.
 
-        It is valid until bodies or devices are added or removed.
+        The number is valid until bodies or devices are added or removed.
+
+        Parameters
+        ----------
+        key : hashable
+            Identity of the device.
         """
         device = self._devices.get(key)
         return -1 if device is None else device.number
@@ -372,8 +253,21 @@ class RangeDevices:
     def placed(
         self, engine: Engine
     ) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Return the keys of all devices, and their slices (first, end) of `latest`."""
+        """Return the keys of all devices, and their slices (first, end) of `latest`.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+
+        Returns
+        -------
+        tuple of (sequence of hashable, sequence of (int, int))
+            Keys and slices in the order of the table. The sequence of slices stays the
+            same object as long as it is valid.
+        """
         self._built(engine)
+        # Offsets change only with the layout, while interfaces ask in each step.
         if self._spans is None:
             self._spans = list(pairwise(self._bounds.tolist()))
         return [row.key for row in self._rows], self._spans
@@ -382,6 +276,16 @@ class RangeDevices:
         """Return the slices of all devices measured in this step, by key.
 
         The object stays the same as long as its content does.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+
+        Returns
+        -------
+        mapping of hashable to (int, int)
+            First and end in `latest`.
         """
         self._built(engine)
         # Comparing bytes is faster than comparing dictionaries of spans.
@@ -400,29 +304,40 @@ class RangeDevices:
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
         """Return which devices were measured in this step, (n,) bool.
 
-        The order is the order of `placed`.
+        The devices are in the order of `placed`.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+
+        Returns
+        -------
+        (n,) bool
+            Live array, not a copy: later reads in this step change it.
         """
         self._built(engine)
         return self._taken
 
-    def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
-        """Return the beams of a device."""
-        return self._devices[key].bundles
-
-    @property
-    def subscriptions(self) -> int:
-        """Number of subscriptions to all devices."""
-        return int(self.table.readers.sum())
-
     def span(self, key: Hashable) -> tuple[int, int] | None:
-        """Return the slice (first, end) of a device's readings in `latest`.
+        """Return the slice of a device's readings in `latest`.
 
-        Return None if it was not measured in this step.
+        Parameters
+        ----------
+        key : hashable
+            Identity of the device.
+
+        Returns
+        -------
+        tuple of int or None
+            First and end; None if it was not measured in this step.
         """
         device = self._devices.get(key)
         if (
             device is None
             or device in self._unmade
+            # Before the next build, offsets of the old layout would point at other
+            # devices.
             or self._known != self.table.layout
             or not self._taken[device.number]
         ):
@@ -431,15 +346,45 @@ class RangeDevices:
         return int(self._bounds[device.number]), int(self._bounds[device.number + 1])
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
-        """Measure with the devices of these indices, in parallel if that saves time."""
+        """Measure with some devices, in several threads if that saves time.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        chosen : (n,) int64
+            Numbers of the devices.
+        """
         self._built(engine)
+        if self._lidars is None:
+            self._cast_plain(engine, chosen)
+        else:
+            # Lidars with timing or optics have a kernel of their own.
+            plain, lidars = self._lidars.split(chosen)
+            if len(plain):
+                self._cast_plain(engine, plain)
+            if len(lidars):
+                self._lidars.cast(
+                    engine, self._workspaces, lidars, self._out[0], self._workers
+                )
+
+        self._taken[chosen] = True
+        # Error models are Python functions that may keep state, so that they run after
+        # all threads, one after the other.
+        if self._distortions:
+            self._distort(chosen, self._out[0].value.ranges)
+
+    def _cast_plain(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
+        """Measure with some devices that cast all beams at one instant."""
         output, world, seed, tick = (
             self._out[0],
             engine.packed,
             engine.seed_word,
             engine.clock.tick,
         )
-        # A thread costs more than a few scans save, see `MIN_PARALLEL_BEAMS`.
+
+        # For only a few scans, threads cost more than they save, see
+        # `MIN_PARALLEL_BEAMS`.
         if self._parallel and len(chosen) > 1:
             # The kernel releases the GIL, and devices write to separate slices: threads
             # need no locks.
@@ -452,12 +397,8 @@ class RangeDevices:
         else:
             cast(world, self._workspaces[0], self._packed(chosen), seed, tick, output)
 
-        self._taken[chosen] = True
-        if self._distortions:
-            self._distort(chosen, output.value.ranges)
-
     def _packed(self, chosen: I8) -> Pack[Chosen]:
-        """Return chosen devices packed for kernels.
+        """Return the data of some devices, packed for kernels.
 
         The last pack is reused while the choice is the same array.
         """
@@ -467,7 +408,15 @@ class RangeDevices:
         return last
 
     def _distort(self, chosen: NDArray[np.int64], ranges: F8) -> None:
-        """Apply error models to the measured ranges."""
+        """Apply error models to the measured ranges of some devices.
+
+        Parameters
+        ----------
+        chosen : (n,) int64
+            Numbers of the devices.
+        ranges : (r,) float64
+            Ranges of all devices, m. In-place: the ranges of these devices.
+        """
         for index in chosen.tolist():
             device = self._rows[index]
             for distort in self._distortions.get(device.key, ()):
@@ -477,22 +426,24 @@ class RangeDevices:
                 )
 
     def _measure_on_demand(self, engine: Engine, chosen: I8) -> None:
-        """Measure for a read outside of a step.
+        """Measure with devices that a caller reads outside of a step.
 
         The queues of delayed readings do not change.
         """
         self._cast(engine, chosen)
         if self._late:
+            # Nothing is queued: otherwise results would depend on whether a caller
+            # reads.
             self._hold_back(engine, chosen, np.zeros(len(chosen), np.bool_))
 
     # -- Arrays
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
-        """Return the arrays of all devices, and indices of devices with subscribers.
+        """Return the arrays of all devices, and the numbers of the devices with subscribers.
 
         The arrays are rebuilt if a device or a row has changed.
         """
-        # Built once for any number of changes between two steps.
+        # Build the arrays once for any number of changes between two steps.
         if self._fans is None or self._unmade or self._known != self.table.layout:
             self._fans, self._active = self._build(), None
         if self._active is None:
@@ -509,6 +460,7 @@ class RangeDevices:
         for device in self._unmade:
             self._make(device)
         self._unmade.clear()
+        # Only now are the kinds of all devices known, so that unused ones can be found.
         self._forget_kinds()
         if self._shapes is None:
             self._shapes = shape_arrays([kind for _, kind in self._kinds.values()])
@@ -529,12 +481,18 @@ class RangeDevices:
             Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]
             for _ in range(PARTS_PER_THREAD * self.threads)
         ]
+        self._lidars = LidarCaster.of(
+            table.kind, [kind for _, kind in self._kinds.values()]
+        )
+
         return fans
 
     def _make(self, device: RangeDevice) -> None:
-        """Compute the beams of a device."""
+        """Find or compute the set of beams of a device, and store the set's number in the table."""
         beams = beam_set(device.bundles)
+        # The identity is a cheap key, and the stored set keeps it from being reused.
         number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
+        # A new set of beams changes the joined arrays; a known one does not.
         if number == len(self._kinds) - 1:
             self._shapes = None
         self.table.kind[device.number], self.table.size[device.number] = (
@@ -553,6 +511,7 @@ class RangeDevices:
         unused = sum(len(kind.sector) for kind in kinds) - sum(
             len(kinds[k].sector) for k in used.tolist()
         )
+
         if unused > MAX_UNUSED_BEAMS:
             self.table.kind[:] = numbers
             self._kinds = {
@@ -565,22 +524,29 @@ class RangeDevices:
 def warm_up(*, late: bool = False) -> None:
     """Compile the kernels of range sensors, or load them, without a world.
 
-    `late` includes the kernels of late readings, which few runs need.
+    `late` includes the kernels of late readings and of lidars, which few runs need.
+
+    Parameters
+    ----------
+    late : bool
+        Whether to include the kernels of late readings and of lidars.
     """
     table = Ranges()
     fans = fans_from(table, np.zeros(1, np.int64), shape_arrays([]))
     # An empty choice compiles the kernel without computing anything.
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
-    # Packs stand in for the tuples that they hold.
+    # A `Pack` takes the place of the tuple that it wraps.
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
     world, output = empty_world(), Pack(Output(np.zeros(0), np.zeros(0, np.int16)))
     cast(world, sensors, nobody, np.uint64(0), 0, output)
     if late:
         warm_up_delays(table, world, sensors, output)
+        warm_up_lidars(sensors, output)
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:
-    # A read-only view: writing to a reading would change the next reader's.
+    """Return a read-only view of an array."""
+    # Writing to a reading would change it for the next reader.
     view = array.view()
     view.flags.writeable = False
     return view

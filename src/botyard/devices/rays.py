@@ -16,7 +16,7 @@ from botyard.model.objects import RaySensorSpec
 from botyard.model.obstacles import Visible
 
 STREAM: Final = 3000
-"""Device number in the random streams; these rays have no noise."""
+"""Number of these sensors in the random streams of a body; their rays have no errors."""
 
 
 class RaySensor:
@@ -40,6 +40,7 @@ class RaySensor:
         self._engine = engine
         # Names of sensors are unique per body only.
         self._key = (spec.parent, "rays", spec.name)
+
         # Each ray has its own origin and direction, hence its own bundle.
         bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]
         ranging.configure(
@@ -53,16 +54,29 @@ class RaySensor:
 
     @property
     def is_there(self) -> bool:
-        """Whether the body of the sensor is still in the world."""
+        """Whether the body of the sensor still exists in the world."""
         return self._ranging.has(self._key)
 
     def subscribe(self, reader: Hashable, on: bool = True) -> None:
-        """Subscribe `reader`, or end its subscription."""
+        """Subscribe a reader, or end its subscription.
+
+        Parameters
+        ----------
+        reader : hashable
+            Identity of the reader; each counts once.
+        on : bool
+            Whether to subscribe.
+
+        Raises
+        ------
+        KeyError
+            The body of the sensor was removed.
+        """
         self._ranging.subscribe(self._key, reader, on)
 
     @property
     def ranges(self) -> F8:
-        """Range along each ray, (n,) m; the length of a ray that hits nothing."""
+        """Range along each ray, (n,) m; the length of the ray if it hits nothing."""
         return self._ranging.read(self._engine, self._key).ranges
 
 

@@ -26,13 +26,14 @@ from botyard.model.dynamics import Gains
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
+# This minimum bounds accelerations, because the effort is divided by the inertia.
 MIN_INERTIA: Final = 1e-6
-"""Least inertia, kg·m² or kg."""
+"""Least inertia of a joint, kg·m² or kg."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevoluteJointSpec(DeviceSpec):
-    """Revolute joint.
+    """Description of a revolute joint of a robot.
 
     Attributes
     ----------
@@ -67,10 +68,21 @@ class RevoluteJointSpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrismaticJointSpec(DeviceSpec):
-    """Prismatic joint.
+    """Description of a prismatic joint of a robot.
 
-    The attributes are those that `RevoluteJointSpec` has, in m, kg and N·s/m. Limits
-    are required.
+    Attributes
+    ----------
+    joint : str
+        Name in joint states.
+    low, high : float
+        Limits, m; they are required.
+    inertia : float
+        Mass that an effort accelerates, kg.
+    damping : float
+        Viscous damping, N·s/m.
+    gains : Gains or None
+        Gains of the position controller, whose output is an effort; None: its output is
+        a velocity.
     """
 
     type: str = field(default="prismatic_joint", init=False)
@@ -103,7 +115,7 @@ def _is_endless(spec: AnyJointSpec) -> bool:
 
 
 class RobotJoints(Joints):
-    """All joints of robots."""
+    """State and commands of all joints of robots."""
 
     name = "robot_joint"
     optional = True
@@ -115,7 +127,7 @@ class JointState(NamedTuple):
     Attributes
     ----------
     position, velocity, effort : float
-        rad or m; rad/s or m/s; N·m or N.
+        Position, rad or m; velocity, rad/s or m/s; effort, N·m or N.
     """
 
     position: float
@@ -124,11 +136,12 @@ class JointState(NamedTuple):
 
 
 def _start(spec: AnyJointSpec) -> Mapping[str, Any]:
-    """Return the initial columns: at zero or at the nearest limit, without a command."""
+    """Return the initial state of a joint: at zero or the nearest limit, without a command."""
     gains, endless = spec.gains or FREE_GAINS, _is_endless(spec)
     # Infinite limits let one array operation clamp all joints.
     low, high = (-math.inf, math.inf) if endless else (spec.low, spec.high)
     return {
+        # Zero may lie outside of the limits.
         "position": min(max(0.0, low), high),
         "low": low,
         "high": high,
@@ -160,11 +173,20 @@ def _message(spec: AnyJointSpec, found: JointState) -> dict[str, Any]:
 
 
 def _stroke(spec: AnyJointSpec) -> tuple[float, float]:
+    # An endless joint may be commanded to turn several times.
     return (-MAX_VALUE, MAX_VALUE) if _is_endless(spec) else (spec.low, spec.high)
 
 
 def _command(command: JointCommand, unit: str) -> Command[Any]:
-    """Return a command of effort, position or velocity; the joint follows the last one."""
+    """Return the declaration of a joint command for effort, position or velocity.
+
+    Parameters
+    ----------
+    command : JointCommand
+        Commanded quantity.
+    unit : str
+        Unit of the value.
+    """
     return Command(
         name=command.name.lower(),
         limits=_stroke

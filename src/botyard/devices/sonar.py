@@ -20,16 +20,23 @@ from botyard.model.sensors import SonarSpec
 from botyard.numerics import elementwise
 
 STREAM = 8
-"""Random stream of the ring of a body."""
+"""Number of the random stream of a body's sonar ring."""
 
 
 # Robots of one model share their beams.
 @lru_cache(maxsize=256)
 def sonar_bundles(spec: SonarSpec, noise: bool = True) -> tuple[Bundle, ...]:
-    """Return the beams of a ring, one bundle for each transducer.
+    """Return the beams of a sonar ring, one bundle for each transducer.
 
     Both range limits of an unconnected transducer are `range_max`, so that it always
     reads that value.
+
+    Parameters
+    ----------
+    spec : SonarSpec
+        Model of the ring.
+    noise : bool
+        Whether beams have the errors of the model; otherwise they are exact.
     """
     bundles = []
     for t in spec.transducers:
@@ -40,6 +47,7 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> tuple[Bundle, ...]:
         bundles.append(
             Bundle(
                 mount=t.pose,
+                # A single ray is the axis; two or more include both edges of the cone.
                 angle0=-fov / 2 if rays > 1 else 0.0,
                 step=fov / (rays - 1) if rays > 1 else 0.0,
                 count=rays,
@@ -47,6 +55,7 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> tuple[Bundle, ...]:
                 r_min=low if t.connected else spec.range_max,
                 r_max=high if t.connected else spec.range_max,
                 r_noise=error if noise and t.connected else 0.0,
+                # Lost echoes are noise: without noise readings are exact.
                 missing=spec.missing if noise else 0.0,
                 shortest=rays > 1,
             )
@@ -57,9 +66,16 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> tuple[Bundle, ...]:
 
 @lru_cache(maxsize=256)
 def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
-    """Return the axes of the transducers.
+    """Return the axes of a ring's transducers as rays, on which end points of readings lie.
 
     With `far_echoes`, readings without an echo are also points.
+
+    Parameters
+    ----------
+    spec : SonarSpec
+        Model of the ring.
+    far_echoes : bool
+        Whether readings without an echo are also points.
     """
     mounts = np.array([t.pose for t in spec.transducers], np.float64)
     flat = np.zeros(len(mounts))
@@ -73,6 +89,7 @@ def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
         np.stack([*elementwise.cosine_sine(mounts[:, 2]), flat], axis=1).astype(
             np.float32
         ),
+        # No reading reaches an infinite limit, so that all become points.
         np.full(len(mounts), np.inf) if far_echoes else np.array(farthest),
     )
 
@@ -80,7 +97,7 @@ def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
 def _clouds(
     frame: str, *profiles: str, far_echoes: bool
 ) -> tuple[RosMessage[SonarSpec, SonarReadings], ...]:
-    """Return topics of name profiles with the end points of the readings.
+    """Return the declarations of topics with the end points of the readings, by profile of names.
 
     Their types are sensor_msgs/PointCloud and PointCloud2.
     """
@@ -101,7 +118,7 @@ def _clouds(
         RosMessage(
             topic="sonar_pointcloud2",
             type_name="sensor_msgs/PointCloud2",
-            about="the same as PointCloud2",
+            about="sonar readings as points, as PointCloud2",
             frame=frame,
             profiles=profiles,
             beams=beams,
@@ -132,4 +149,4 @@ SONAR: Final = Device(
     layer="sonar",
     on_page=False,
 )
-"""Kind of device. Pioneer reports are made from the arrays of the step instead."""
+"""Kind of device for sonar rings. Pioneer reports are made from the arrays of the step instead."""

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 TABLES: Final = frozenset({"table", "sim.table", "tablesector"})
-"""Types of sectors that represent tables, in lower case."""
+"""Types of map sectors that represent tables, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIrSpec(DeviceSpec):
-    """Upward-looking infrared sensors that detect table tops.
+    """Description of upward-looking infrared sensors that detect table tops.
 
     Attributes
     ----------
@@ -40,12 +40,27 @@ class TableIrSpec(DeviceSpec):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no sensor."""
+        """Whether the robot has no such sensor."""
         return not self.positions
 
 
 def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]:
-    """Return for each sensor of a robot at `pose` whether a table top is above it."""
+    """Return for each sensor whether a table top is above it.
+
+    Parameters
+    ----------
+    scene : Scene
+        Map; tables are areas whose type is in `TABLES`.
+    spec : TableIrSpec
+        Positions of the sensors.
+    pose : Pose
+        True pose of the robot: m, m, rad.
+
+    Returns
+    -------
+    tuple of bool
+        One answer for each sensor.
+    """
     # Map files spell the types in different cases.
     tables = [a.corners for a in scene.areas if a.kind.lower() in TABLES]
     points = [transform_point(pose, x, y) for x, y in spec.positions]
@@ -59,10 +74,10 @@ def _read(spec: TableIrSpec, view: View) -> tuple[bool, ...]:
 
 
 def _inputs(spec: TableIrSpec, found: tuple[bool, ...]) -> dict[int, int]:
-    """Return input bits by byte (pioneer-protocol §5, field 16, and §10).
+    """Return the sensors' input bits for each byte (pioneer-protocol §5, field 16, and §10).
 
-    They are bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O
-    packet.
+    The SIP has them in bits 0 and 1 of the first byte; the I/O packet has them in bits 1 and 0 of
+    the last byte.
     """
     # The packet has two bits, for any number of sensors.
     left, right = (*found, False, False)[:2]

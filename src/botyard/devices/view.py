@@ -1,4 +1,4 @@
-"""Read-only view of the world for a device."""
+"""Read-only view of the world that a device's code gets."""
 
 from __future__ import annotations
 
@@ -27,17 +27,22 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 MAX_BEAMS: Final = 100_000
-"""Highest number of beams of a device."""
+"""Largest number of beams of a device."""
 NORMAL_PARTS: Final = 12
 """Number of uniform draws that are summed for one normal draw (Irwin–Hall)."""
 
 
 @lru_cache(maxsize=4096)
 def stream_of(name: str) -> int:
-    """Return the random stream of a device, a hash of its name.
+    """Return the number of a device's random stream, a hash of the device's name.
 
-    Bit 63 keeps it apart from the streams of lasers, sonar and odometry, which are
-    lower.
+    Bit 63 is set, so that the number differs from the smaller numbers of lasers, sonar and
+    odometry.
+
+    Parameters
+    ----------
+    name : str
+        Name of the device among the devices of its robot.
     """
     return (
         int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
@@ -47,6 +52,15 @@ def stream_of(name: str) -> int:
 
 class View:
     """Read-only view of the present world for a device of a robot.
+
+    Parameters
+    ----------
+    mounting : Pose
+        Pose of the device in the frame of the robot: m, m, rad.
+    colors : callable
+        Returns the colour of each body by name.
+    ranging : RangeDevices
+        Range sensors of the world, which cast the device's beams.
 
     Attributes
     ----------
@@ -83,9 +97,9 @@ class View:
         self.errs = errs
         self.memory: Row[Any] | None = None
         self.part_of_robot: Any = None
-        """The robot's object, such as `Laser`, `Gripper` or `Battery`.
+        """Object of the robot that belongs to the device, such as `Laser`, `Gripper` or `Battery`.
 
-        Only for kinds with a `Device.part`.
+        Only kinds with a `Device.part` have such an object.
         """
         self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
         """Error models applied to the device's readings."""
@@ -107,7 +121,7 @@ class View:
 
     @property
     def scene(self) -> Scene:
-        """The map."""
+        """Map of the world."""
         return self.engine.scene
 
     @property
@@ -145,9 +159,9 @@ class View:
 
     @property
     def fiducials(self) -> I8:
-        """Fiducial identifier of each body, (n,); 0: none, or hidden.
+        """Fiducial identifier of each body, (n,) int; 0: none, or hidden.
 
-        Ghosts and carried bodies hide theirs.
+        Ghosts and carried bodies hide their identifiers.
         """
         engine = self.engine
         marks = np.array([s.returns.fiducial for s in engine.specs], np.int64)
@@ -162,7 +176,7 @@ class View:
 
     @property
     def blobs(self) -> NDArray[np.bool_]:
-        """Whether a blob finder detects each body, (n,)."""
+        """Whether blob finders can see each body, (n,) bool."""
         shows = np.array([s.returns.blob for s in self.engine.specs], np.bool_)
         both: NDArray[np.bool_] = shows & (self.engine.state.mask != 0)
         return both
@@ -197,6 +211,7 @@ class View:
         """
         engine, at = self.engine, self.pose
         if seen is None:
+            # Without a choice of bodies the rays see what lasers see.
             seen = (engine.state.mask & int(Visible.LASER)) != 0
         # Kernels take contiguous arrays of these types only.
         bearings = np.ascontiguousarray(bearings, np.float64)
@@ -213,25 +228,41 @@ class View:
             ranges,
             rows,
         )
+
         return ranges, rows
 
     @property
     def ranges(self) -> F8:
         """Ranges of the device's beams in this step, m; a copy.
 
-        Raises KeyError if the kind has no beams.
+        Raises
+        ------
+        KeyError
+            The kind has no beams.
         """
+        # Copy the ranges, because the buffer is used again in the step after the next.
         return self._ranging.read(self.engine, self.key).ranges.copy()
 
     # -- Random errors: they depend on the tick alone, not on the reader or number of
     # reads.
 
     def uniform(self, n: int, part: int = 0) -> F8:
-        """Return `n` draws of this tick, uniform in [−1, 1).
+        """Return draws of this tick, uniform in [−1, 1).
 
-        They are zeros if sensors have no errors.
+        They are zeros if sensors have no errors. Calls in one tick give the same draws.
 
-        `part` selects an independent sequence.
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        part : int
+            Number of an independent sequence. A device that needs several sequences in
+            a tick numbers them.
+
+        Returns
+        -------
+        (n,) float64
+            Draws.
         """
         # Exact sensors draw nothing, but readers still get arrays.
         if not self.errs:
@@ -247,7 +278,15 @@ class View:
         )
 
     def part(self, number: int, *, errs: bool | None = None) -> View:
-        """Return the same view with a random stream of its own."""
+        """Return a view that differs from this one only in its random stream.
+
+        Parameters
+        ----------
+        number : int
+            Number of the stream, which is hashed with the name of the device.
+        errs : bool, optional
+            Whether the new view draws errors. Default: the same as for this view.
+        """
         # A shallow copy shares the engine and the caches.
         other = copy(self)
         other._stream = f"{self.name} {number}"
@@ -255,15 +294,45 @@ class View:
         return other
 
     def measured(self, ranges: F8, bearings: F8) -> tuple[F8, F8]:
-        """Apply the device's error models to ranges, m, and bearings, rad, (n,)."""
+        """Apply the device's error models to true readings.
+
+        Parameters
+        ----------
+        ranges, bearings : (n,) float64
+            True ranges, m, and bearings in the frame of the sensor, rad.
+
+        Returns
+        -------
+        tuple of two (n,) float64 arrays
+            Measured ranges and bearings.
+
+        Raises
+        ------
+        DeviceError
+            A model raises, or returns other arrays.
+        """
         for errors, spec, view in self.models:
+            # Each model gets the results of the model before it.
             ranges, bearings = measured_by(errors, spec, view, ranges, bearings)
         return ranges, bearings
 
     def normal(self, n: int, part: int = 0) -> F8:
-        """Return `n` normal draws with mean 0 and standard deviation 1.
+        """Return draws of this tick with mean 0 and standard deviation 1.
 
-        Sums of twelve uniform draws are the same on every machine, and within ±6.
+        Sums of twelve uniform draws (Irwin–Hall) are nearly normal. They are the same
+        on every machine, and within ±6.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        part : int
+            Number of an independent sequence, as for `uniform`.
+
+        Returns
+        -------
+        (n,) float64
+            Draws; zeros if sensors have no errors.
         """
         columns = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).T
         sums: F8 = columns[0]
@@ -271,13 +340,30 @@ class View:
         for column in columns[1:]:
             sums = sums + column
 
+        # A uniform draw in [−1, 1) has the variance 1/3, so that twelve have 4.
         return sums / 2.0
 
 
 def measured_by(
     errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, bearings: F8
 ) -> tuple[F8, F8]:
-    """Apply one error model to true ranges, m, and bearings, rad, (n,) each.
+    """Apply one error model to true readings.
+
+    Parameters
+    ----------
+    errors : Errors
+        The model; its `measured` is not None.
+    spec : DeviceSpec
+        Description of the model.
+    view : View
+        View of the world with the random stream of the model.
+    ranges, bearings : (n,) float64
+        True ranges, m, and bearings, rad. The model gets copies.
+
+    Returns
+    -------
+    tuple of two (n,) float64 arrays
+        Measured ranges and bearings.
 
     Raises
     ------
@@ -286,6 +372,7 @@ def measured_by(
     """
     assert errors.measured is not None
     try:
+        # Pass copies, because the function could write into arrays of other readers.
         found = errors.measured(spec, view, ranges.copy(), bearings.copy())
         seem, turned = (np.asarray(values, np.float64) for values in found)
         if seem.shape != ranges.shape or turned.shape != bearings.shape:
@@ -295,7 +382,9 @@ def measured_by(
             )
 
         if not (np.isfinite(seem).all() and np.isfinite(turned).all()):
-            raise ValueError("expected finite ranges and bearings")
+            raise ValueError(
+                "expected finite ranges and bearings, found NaN or infinity"
+            )
     except Exception as error:
         # The code may come from any package and raise anything.
         raise DeviceError(

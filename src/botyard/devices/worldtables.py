@@ -21,7 +21,7 @@ WORLD_TABLES: Final[tuple[type[DeviceTable], ...]] = (
     Batteries,
     Boards,
 )
-"""Tables of every world in the order of their actions in a step and in a saved state.
+"""Classes of the tables that each world has, in the order of a step and of a saved state.
 
 Tables of other kinds are added with the first device of the kind.
 """
@@ -30,7 +30,15 @@ Tables of other kinds are added with the first device of the kind.
 def expected_rows(
     robots: Mapping[str, RobotSpec], described: Described
 ) -> dict[str, set[str]]:
-    """Return `Row.key` of all rows in a world with these robots and joints, by table."""
+    """Return the keys (`Row.key`) of all rows that a world with these robots and joints must have.
+
+    Parameters
+    ----------
+    robots : mapping of str to RobotSpec
+        Models of the robots by name.
+    described : Described
+        Joints and bodies of description files.
+    """
     found = {table.name: table.keys(robots, described) for table in WORLD_TABLES}
     for name, model in robots.items():
         # The equipment of most models is in the tables above; looking up kinds is slow.

@@ -2,29 +2,23 @@
 
 The bodies of each world have the arrays, the layout and the kernels of a `Simulation`,
 so that the worlds of a batch give the same bits. One call from Python calls the kernel
-for many worlds (`botyard.native.kernels.RowsEntry`).
+for many worlds (`botyard.native.rows.RowsEntry`).
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from botyard.engine.batchchecks import fault_of, fault_of_masses
 from botyard.engine.batchlayout import (
     BAD_MAP,
-    BEGINS,
     BODY_CONTACT,
     BOXES,
-    EPISODE,
     FAILED,
     FETCHES,
     MAP,
-    NO_CONTACT,
     NO_FAULT,
     ONLY_MAP,
-    SAMPLES,
     STEPS,
     TICK,
     TOO_MANY_CONTACTS,
@@ -33,6 +27,7 @@ from botyard.engine.batchlayout import (
     MassRoom,
     Own,
 )
+from botyard.engine.batchstarts import begin_bodies, begin_masses, begin_steps
 from botyard.engine.kernels.beams import Beams, Fans
 from botyard.engine.kernels.jit import merged_kernel, rows_kernel
 from botyard.engine.kernels.latency import (
@@ -40,7 +35,6 @@ from botyard.engine.kernels.latency import (
     LATE,
     NEW,
     Lateness,
-    drop_all,
     has_late_readings,
     hold_back,
     lacks_readings,
@@ -48,18 +42,11 @@ from botyard.engine.kernels.latency import (
     take_commands,
 )
 from botyard.engine.kernels.masses import step_masses
-from botyard.engine.kernels.motion import wrap
-from botyard.engine.kernels.noise import episode_seed
-from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
 from botyard.engine.kernels.prefetch import MIN_BEAMS, fetch_cells, fetch_walls
 from botyard.engine.kernels.raycast import cast_groups
 from botyard.engine.layout import (
-    CONSTANT,
     NO_BODY,
-    PERFECT,
-    RANDOM_INIT,
     U1,
-    VELOCITY_MODE,
     Bins,
     Bodies,
     Grid,
@@ -76,77 +63,22 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
 
 @merged_kernel
-def begin_masses(masses: Masses) -> None:
-    """Write the initial state of bodies with mass and their movers.
-
-    It is the same as of `botyard.engine.masslayout.mass_state` and `impulses`.
-    """
-    mass, table = masses.state, masses.table
-    for i in range(mass.depth.shape[0]):
-        mass.depth[i], mass.resting[i] = 0.0, 0
-        for k in range(3):
-            mass.seen[i, k] = math.nan
-            mass.floor[i, k] = mass.wrench[i, k] = 0.0
-
-    table.size[0], table.span[0] = 0, 0.0
-    for t in range(table.key.shape[0]):
-        table.impulse[t, 0] = table.impulse[t, 1] = 0.0
-        table.key[t, 0] = table.key[t, 1] = table.key[t, 2] = np.uint64(0)
-
-
-@merged_kernel
-def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
-    """Put all bodies at their starts, at rest, as if they had just been added.
-
-    Limits and errors of odometry keep their values.
-    """
-    start, seed = own.start, episode_seed(own.seeds[0], own.counts[EPISODE])
-    own.seeds[1] = seed
-    for i in range(start.shape[0]):
-        start[i, 2] = wrap(start[i, 2])
-        for axis in range(3):
-            state.pose[i, axis] = start[i, axis]
-            state.odom[i, axis] = (
-                start[i, axis] if state.err_mode[i] == PERFECT else 0.0
-            )
-            state.odom_frame[i, axis] = (
-                0.0 if state.err_mode[i] == PERFECT else start[i, axis]
-            )
-            state.vel[i, axis] = state.target[i, axis] = state.disp[
-                i, axis
-            ] = state.err[i, axis] = 0.0
-            if state.err_mode[i] == CONSTANT:
-                low, high = state.err_lo[i, axis], state.err_hi[i, axis]
-                state.err[i, axis] = high if low == -high else (low + high) / 2.0
-
-        if state.err_mode[i] == RANDOM_INIT:
-            draw_errors(
-                state.uid,
-                state.err_lo,
-                state.err_hi,
-                state.err,
-                i,
-                seed,
-                BEFORE_ALL_TICKS,
-            )
-
-        state.path[i, 0] = state.path[i, 1] = state.spin[i] = 0.0
-        state.contact[i] = np.uint64(0)
-        state.mode_x[i] = state.mode_a[i] = VELOCITY_MODE
-        state.stall[i] = state.estop[i] = state.held[i] = 0
-        state.motors[i] = 1
-        bodies.placed[i, 0] = math.nan
-
-    bins.reach[0] = bins.reach[1] = bins.reach[2] = 0.0
-    own.counts[TICK] = 0
-
-
-@merged_kernel
 def note_contacts(state: State, bins: Bins, own: Own) -> None:
-    """Write `Own.contact` and `Own.other` after a step."""
+    """Note the obstacles that stopped bodies in a step.
+
+    Parameters
+    ----------
+    state, bins : State, Bins
+        Arrays of one world after a step.
+    own : Own
+        Data of the world. Output: `contact` and `other` of bodies that are blocked. All
+        other bodies keep the values of earlier steps of the call.
+    """
+    # Rows have boxes first, but callers number robots first; see `other` below.
     count, boxes = state.stall.shape[0], own.task[BOXES]
     for i in range(count):
-        # First, because reading `met` of each world costs a twentieth of its step.
+        # Test the flag first, because reading `met` of each world costs a twentieth of
+        # its step.
         if state.stall[i] == 1:
             met = bins.met[i]
             if met != NO_BODY:
@@ -164,10 +96,20 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
 def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
     """Prefetch data of the grid that sensors will read; see `FETCHES`.
 
-    It starts with the cells. With `filled` 1 it fetches the walls in them.
+    Parameters
+    ----------
+    state, grid, fans : State, Grid, Fans
+        Poses, static world and range sensors of one world.
+    own : Own
+        Data of the world.
+    filled : int
+        0 prefetches the cells, 1 the walls in them, which needs the cells.
     """
+    # Grids of a few maps stay in the cache anyway, and prefetching them costs time.
     for n in range(own.devices.shape[0] if own.task[FETCHES] == 1 else 0):
         first, row = fans.first[fans.kind[own.devices[n]]], fans.row[own.devices[n]]
+        # The first bundle stands for its device: lasers have one bundle, and sonars too
+        # few beams to matter.
         beams = fans.beam_first[first + 1] - fans.beam_first[first]
         if beams >= MIN_BEAMS:
             x, y, reach = state.pose[row, 0], state.pose[row, 1], fans.r_max[first]
@@ -181,7 +123,23 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
 def measure(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int
 ) -> None:
-    """Measure with some devices, see `ALL`, and replace readings by the available ones."""
+    """Measure with some devices, and replace readings by the available ones.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of one world.
+    fans : Fans
+        Range sensors of the world.
+    beams : Beams
+        Workspace of the thread.
+    own : Own
+        Data of the world. Output: `raw`, m, and `bright`.
+    late : Lateness
+        Delays and rates of the sensors. In-place: readings that wait.
+    which : int
+        Devices to measure with: `ALL`, `LATE` or `NEW`.
+    """
     tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
     # If any device has late readings, each one is asked whether it measures now.
     is_each = which != ALL or has_late_readings(late, dt)
@@ -211,10 +169,26 @@ def measure(
 def end_step(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k: int, last: int
 ) -> None:
-    """Measure after step `k` of the steps up to `last` if needed.
+    """Measure after a step if a reading is needed.
 
-    −1 stands for the state before the first step.
+    The last step gives readings to the caller. Earlier steps are measured only if a
+    sensor has a delay: its readings become available later.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of one world.
+    fans, beams : Fans, Beams
+        Range sensors, and workspace of the thread.
+    own, late : Own, Lateness
+        Data of the world, and delays of its sensors.
+    k : int
+        Number of the step within the call; −1 stands for the state before the first
+        step.
+    last : int
+        Number of the last step of the call.
     """
+    # The cells were prefetched before the steps, so they have arrived by now.
     if k >= last:
         fetch(world.state, world.grid, fans, own, 1)
     # Late readings that are measured now become available later.
@@ -226,7 +200,15 @@ def end_step(
 
 @merged_kernel
 def publish(own: Own) -> None:
-    """Write the readings."""
+    """Write the readings to the array that callers read.
+
+    Parameters
+    ----------
+    own : Own
+        Data of one world. Output: `single` or `double`, m, from `raw`; the array of the
+        other type has no elements.
+    """
+    # Both loops run; the array that the caller did not ask for is empty.
     for j in range(own.single.shape[0]):
         own.single[j] = np.float32(own.raw[j])
     for j in range(own.double.shape[0]):
@@ -235,14 +217,30 @@ def publish(own: Own) -> None:
 
 @merged_kernel
 def copy_bytes(source: U1, to: U1) -> None:
-    """Copy a row of bytes."""
+    """Copy a row of bytes.
+
+    Parameters
+    ----------
+    source : (n,) uint8
+        Bytes to copy.
+    to : (n,) uint8
+        Output.
+    """
     for k in range(to.shape[0]):
         to[k] = source[k]
 
 
 @merged_kernel
 def keep_places(state: State, room: MassRoom) -> None:
-    """Copy poses and velocities before bodies without mass move."""
+    """Copy the poses and velocities of all bodies before those without mass move.
+
+    Parameters
+    ----------
+    state : State
+        Arrays of one world.
+    room : MassRoom
+        Workspace of the thread. Output: `before` and `before_vel`.
+    """
     for i in range(room.before.shape[0]):
         for axis in range(3):
             room.before[i, axis], room.before_vel[i, axis] = (
@@ -262,7 +260,27 @@ def push(
     room: MassRoom,
     dt: float,
 ) -> bool:
-    """Move bodies with mass after the others; False without room for their contacts."""
+    """Move bodies with mass, after all other bodies have moved.
+
+    Parameters
+    ----------
+    state, bodies, bins : State, Bodies, Bins
+        Arrays of one world, after the moves of bodies without mass.
+    walls : Walls
+        Static world, as contacts need it.
+    shapes, masses : MassShapes, Masses
+        Outlines and masses; state and contacts of the world.
+    room : MassRoom
+        Workspace of the thread, with the places before the step.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    bool
+        False if there is no room for all contacts; in this case, the state is
+        incomplete.
+    """
     world = moving(state, bodies, bins, room.before, room.before_vel, room.order)
     return bool(
         step_masses(world, walls, shapes, masses.state, masses.table, room.work, dt)
@@ -271,31 +289,15 @@ def push(
 
 
 @merged_kernel
-def begin_bodies(
-    state: State, bodies: Bodies, bins: Bins, own: Own, late: Lateness
-) -> bool:
-    """Start an episode if `Own.task` says so; return whether it does.
-
-    This comes first, because it corrects invalid poses and velocities.
-    """
-    if own.task[BEGINS] == 0:
-        return False
-    if own.task[BEGINS] == 2:
-        # The next episode has a number known in advance, which saves the host two array
-        # writes.
-        own.counts[EPISODE] += 1
-        own.counts[MAP] = own.counts[SAMPLES] = 0
-
-    begin_episode(state, bodies, bins, own)
-    drop_all(late)
-    return True
-
-
-@merged_kernel
 def is_stopped(own: Own, fault: int) -> bool:
     """Note the `Fault` of a world; return whether there is one.
 
-    A map that does not exist is also a fault.
+    Parameters
+    ----------
+    own : Own
+        Data of the world. Output: `fault`, and `FAILED` in `task`.
+    fault : int
+        Result of `fault_of`. A map that does not exist is also a fault.
     """
     own.fault[0] = (
         BAD_MAP if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0 else fault
@@ -303,18 +305,6 @@ def is_stopped(own: Own, fault: int) -> bool:
     if own.fault[0] != NO_FAULT:
         own.task[FAILED] = 1
     return bool(own.fault[0] != NO_FAULT)
-
-
-@merged_kernel
-def begin_steps(bodies: Bodies, own: Own, begins: bool) -> None:
-    """Reset values known for another map, and contacts of the last steps."""
-    if begins or own.known[0] != own.counts[MAP]:
-        own.known[0] = own.counts[MAP]
-        for i in range(bodies.leeway.shape[0]):
-            bodies.leeway[i] = 0.0
-
-    for i in range(own.contact.shape[0]):
-        own.contact[i], own.other[i] = NO_CONTACT, -1
 
 
 @rows_kernel
@@ -330,19 +320,37 @@ def advance_world(
 ) -> None:
     """Start an episode of a world, or advance it by steps, as `Own.task` says.
 
-    Then take all readings. `state`, `bodies`, `bins`, `own`, `late`, and limits and
-    errors of `fans` belong to the world; `grid`, `beams` and workspaces to the thread.
-    Steps are the steps of `botyard.engine.step`. A world with a `Fault` does not
-    change.
+    Then take all readings. Steps are the steps of `botyard.engine.step`. A world with a
+    `Fault` does not change.
+
+    Parameters
+    ----------
+    state, bodies, bins : State, Bodies, Bins
+        Arrays of the world. In-place.
+    grid : Grid
+        Static world, which worlds with one map share. It belongs to the thread, as
+        `near` is workspace.
+    fans : Fans
+        Range sensors; their limits and errors belong to the world.
+    beams : Beams
+        Workspace of the thread.
+    own : Own
+        Data of the world. In-place: seeds, counts, contacts, readings, fault.
+    late : Lateness
+        Delays of commands and sensors of the world. In-place: commands and readings
+        that wait.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
+    # Check before anything else changes, so that a world with a fault stays as it was.
     if is_stopped(own, fault_of(state, bodies.wheels, fans, late, dt, False)):
         return
     world = World(state, bodies, bins, grid)
     fetch(state, grid, fans, own, 0)
     begin_steps(bodies, own, begins)
     steps = 1 if begins else own.task[STEPS]
+
+    # Step −1 takes first readings of late devices that were added since the last call.
     for k in range(-1 if not begins and lacks_readings(late, dt) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:
@@ -355,6 +363,7 @@ def advance_world(
                 PLACE if begins else MOVE | FOLLOW,
             )
             if not begins:
+                # The start of an episode is not a step: its readings belong to tick 0.
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
 
@@ -374,11 +383,28 @@ def advance_step(
     dt: float,
     begins: bool,
 ) -> bool:
-    """Advance all bodies by a step.
+    """Advance all bodies by a step, bodies with mass last.
 
     At the start of an episode, derive data from their poses instead.
 
-    Returns False without room for contacts.
+    Parameters
+    ----------
+    world : World
+        Arrays of one world. In-place.
+    own : Own
+        Data of the world: seed of the episode and number of the step.
+    walls, shapes, masses : Walls, MassShapes, Masses
+        Static world, outlines and masses, state and contacts of the world.
+    room : MassRoom
+        Workspace of the thread.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    bool
+        False if there is no room for all contacts; in this case, the state is
+        incomplete.
     """
     keep_places(world.state, room)
     # One call of `advance_bodies` in a loop, so that it is compiled once.
@@ -392,6 +418,7 @@ def advance_step(
         ):
             return False
 
+        # Odometry comes last, because it must include pushes.
         parts = FOLLOW
 
 
@@ -412,23 +439,38 @@ def advance_masses(
 ) -> None:
     """Run `advance_world` for worlds with bodies with mass.
 
-    `masses` belongs to the world, `room` to its thread. It is a separate kernel,
-    because passing the arrays of masses takes a fifth of a step without them.
+    It is a separate kernel, because passing the arrays of masses takes a fifth of a
+    step without them.
+
+    Parameters
+    ----------
+    state, bodies, bins, grid, fans, beams, own, late
+        See `advance_world`.
+    walls, shapes : Walls, MassShapes
+        Static world, and outlines and masses of all bodies.
+    masses : Masses
+        State and contacts of the world. In-place.
+    room : MassRoom
+        Workspace of the thread.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
     if begins:
         begin_masses(masses)
     fault = fault_of(state, bodies.wheels, fans, late, dt, True)
+    # Checks of masses assume finite poses, which the first check establishes.
     if fault == NO_FAULT:
         fault = fault_of_masses(state, shapes, masses)
     if is_stopped(own, fault):
         return
     world = World(state, bodies, bins, grid)
     fetch(state, grid, fans, own, 0)
+    # Contacts may run out of room in the middle of a step, so the row must be
+    # restorable.
     copy_bytes(masses.row, room.row)
     begin_steps(bodies, own, begins)
     steps = 1 if begins else own.task[STEPS]
+
     for k in range(-1 if not begins and lacks_readings(late, dt) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:

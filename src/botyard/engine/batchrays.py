@@ -23,17 +23,30 @@ def body_ahead(
 ) -> float:
     """Return the range of a ray to the outline of a body, m, at most `best`.
 
-    The ray starts at (x, y), m.
-
-    The direction is (dx, dy).
+    Parameters
+    ----------
+    bodies : Bodies
+        Outlines; `verts` in the frames of the bodies, so that poses need not be of a
+        step.
+    pose : (n, 3) float64
+        Poses of all bodies in the frame of the world: m, m, rad.
+    row : int
+        Row of the body.
+    x, y : float
+        Origin of the ray in the frame of the world, m.
+    dx, dy : float
+        Direction of the ray, a unit vector.
+    best : float
+        Present range of the ray, m.
     """
     rx, ry, radius = pose[row, 0] - x, pose[row, 1] - y, bodies.radius[row]
     along = rx * dx + ry * dy
     # The ray misses the circle around the body, points away from it, or ends before it.
     if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= best:
         return best
+
     c, s = cosine_sine(pose[row, 2])
-    # In the body frame, like the origin of the ray below.
+    # Direction of the ray in the body frame, like the origin below.
     ux, uy = c * dx + s * dy, c * dy - s * dx
     ox, oy = -c * rx - s * ry, s * rx - c * ry
     for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
@@ -60,11 +73,28 @@ def cast_rays(
     reach: float,
     mask: int,
 ) -> None:
-    """Write ranges, m, to the nearest walls and bodies of a world.
+    """Write the ranges of rays to the nearest walls and bodies of a world.
 
-    Rays start at `xy`, (k, 2) m, in directions `bearings`, (k,) rad; ranges are at most
-    `reach`. `mask`: visible classes of walls and bodies; `rows`, (j,): bodies to test;
-    `pose`, (n, 3), and `classes`, (n,): of all bodies.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    bodies : Bodies
+        Outlines of all bodies.
+    rows : (j,) int64
+        Rows of the bodies to test.
+    pose, classes : (n, 3) float64, (n,) uint16
+        Poses, m, m, rad, and `State.mask` of all bodies.
+    xy : (k, 2) float64
+        Origins of the rays in the frame of the world, m.
+    bearings : (k,) float64
+        Directions in the frame of the world, rad.
+    ranges : (k,) float64
+        Output: ranges, m; `reach` where a ray meets nothing.
+    reach : float
+        Greatest range, m.
+    mask : int
+        `Visible` classes of walls and bodies that rays meet.
     """
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])

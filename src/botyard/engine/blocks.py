@@ -51,13 +51,42 @@ class Blocks:
         self.bytes: U1 = room[begin : begin + count * size].reshape(count, size)
 
     def of(self, row: int, name: str) -> NDArray[Any]:
-        """Return an array of a row, contiguous."""
+        """Return an array of a row, contiguous.
+
+        Parameters
+        ----------
+        row : int
+            Row of the block: the number of the world.
+        name : str
+            Name of one of the fields.
+
+        Returns
+        -------
+        array
+            View of the block, with the dtype and shape of the field. Writes change the
+            block.
+        """
         at, kind, shape = self._fields[name]
         size = kind.itemsize * math.prod(shape)
         return self.bytes[row, at : at + size].view(kind).reshape(shape)
 
     def all(self, name: str, *, writeable: bool = True) -> NDArray[Any]:
-        """Return an array of all rows, (n, …)."""
+        """Return an array of all rows, (n, …).
+
+        Parameters
+        ----------
+        name : str
+            Name of one of the fields.
+        writeable : bool
+            Whether callers may write to the array. The block stays writeable in any
+            case.
+
+        Returns
+        -------
+        (n, …) array
+            View of the block. It is not contiguous: rows are `bytes.shape[1]` bytes
+            apart.
+        """
         at, kind, shape = self._fields[name]
         count, size = self.bytes.shape
         # The strides of a contiguous row; NumPy computes them for any shape.

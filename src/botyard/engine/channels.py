@@ -2,41 +2,26 @@
 
 A channel keeps the order of commands. The arrival time of a command is a function of
 the seed, the robot and the step in which it was sent. A command takes effect at the
-robot's next cycle after its arrival. A robot without such properties has no channel,
-and its commands go straight into the engine's queue.
+robot's next cycle after its arrival. A robot with neither latency, rate nor scale
+has no channel, and its commands go straight into the engine's queue.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from botyard.engine.commands import (
     Command,
-    EmergencyStop,
     Halt,
-    MoveBy,
-    SetVelocities,
     SetVelocity,
-    Stop,
-    TurnBy,
-    TurnTo,
 )
-from botyard.engine.kernels.latency import (
-    COMMAND_STREAM,
+from botyard.engine.kernels.delayrings import (
     COUNT,
     DUE,
     FIRST,
-    JITTER,
-    LATENCY,
-    RATE,
-    RING,
-    ROOM,
-    SCALE,
     SINCE,
     delay_steps,
     drop_oldest,
@@ -45,34 +30,43 @@ from botyard.engine.kernels.latency import (
     is_slower,
     put,
 )
+from botyard.engine.kernels.latency import (
+    COMMAND_STREAM,
+    JITTER,
+    LATENCY,
+    RATE,
+    RING,
+    ROOM,
+    SCALE,
+)
+from botyard.engine.latecommands import (
+    KIND,
+    KINDS,
+    SOURCE,
+    VELOCITY,
+    WIDTH,
+    decode,
+    encode,
+    scaled,
+)
 from botyard.engine.layout import F8, I8, Control, Mode, State
 from botyard.engine.rings import RingTable, Waiting, used_slots
 from botyard.engine.rng import draws
 from botyard.engine.tables import Column, Row
+from botyard.engine.velocities import SetVelocities
 from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
 
-LATE: Final = (SetVelocity, MoveBy, TurnTo, TurnBy, Stop, EmergencyStop)
-"""Commands of motion, which a channel delays."""
-_KINDS: Final[dict[type, int]] = {kind: number for number, kind in enumerate(LATE)}
-VELOCITY: Final = _KINDS[SetVelocity]
-"""`KIND` of a velocity."""
+# A program that sends in a loop without steps must not fill the memory.
 MAX_UNDER_WAY: Final = 10_000
 """Highest number of commands under way to a robot.
 
-If there are more, the newest one replaces the last one.
+At this number, a new command replaces the newest one that is under way.
 """
-KIND, SOURCE, SEQUENCE = 0, 1, 2
-"""Marks of a command under way.
-
-They are its index in `LATE`, the number of its source in `Channels`, and its number
-among the commands of the engine.
-"""
-WIDTH: Final = 3
-"""Number of values, and of marks, of a command under way."""
 MAX_SEQUENCE: Final = 2**63 - 1
-"""Greatest number of a command."""
+"""Highest number that a command can have in `Sent.sequence`."""
+# Clients on the network choose their names, and each name takes memory.
 MAX_SOURCES: Final = 1000
-"""Number of known sources above which unused ones are forgotten."""
+"""Number of command sources above which sources without commands under way are forgotten."""
 
 
 class Sent(NamedTuple):
@@ -104,7 +98,7 @@ class _Channel(Row["Channels"]):
     """Command channel of one body, whose name is its key."""
 
     def detach(self) -> None:
-        """Forget the channel after its body was removed."""
+        """Forget the channel; its body was removed."""
         del self.table.of[self.key]
 
 
@@ -136,7 +130,7 @@ class Channels(RingTable):
         super().__init__()
         self.of: dict[Any, _Channel] = {}
         self._sources: dict[str, int] = {}
-        """Numbers of sources in `marks`."""
+        """Number of each command source, as in `marks`."""
         self._most_sources = MAX_SOURCES
 
     def __contains__(self, name: str) -> bool:
@@ -144,17 +138,25 @@ class Channels(RingTable):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no command is under way."""
+        """Whether no command is under way to any body."""
         return not self.of or not self.counts.any()
 
     def set(self, name: str, body: int, spec: CommandSpec) -> None:
-        """Set the properties of the channel of a body; commands under way stay so.
+        """Set the properties of the channel of a body; keep commands under way.
 
-        `body` is the row of the body.
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        body : int
+            Row of the body.
+        spec : CommandSpec
+            Latency and jitter, s, rate, Hz, and scale of commands. Without any of them,
+            a body without a channel gets none.
         """
         # A channel that lost its properties stays: commands may be under way in it.
         if spec != PLAIN_COMMANDS or name in self.of:
-            # A new row replaces the array.
+            # Look the row up first, because a new row replaces the array.
             row = self._row(name, body)
             self.channel[row] = (
                 spec.latency,
@@ -164,22 +166,33 @@ class Channels(RingTable):
             )
 
     def _row(self, name: str, body: int) -> int:
-        """Return the row of the channel of a body, which is made if there is none."""
+        """Return the row of the channel of a body; add a channel if the body has none."""
         channel = self.of.get(name)
         if channel is None:
             channel = self.of[name] = _Channel(self, body, name)
+            # A factor of 0 would stop the robot.
             self.channel[channel.number, SCALE:] = 1.0
         return channel.number
 
     def is_late(self, name: str, dt: float) -> bool:
-        """Return whether commands of motion to a body go through its channel now.
+        """Return whether motion commands to a body go through its channel now.
 
-        `dt` is the length of a step, s.
+        The channel is used if it has a latency, a rate below the rate of steps, or
+        commands under way.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        dt : float
+            Duration of a step, s.
         """
         channel = self.of.get(name)
         return channel is not None and self._is_late(channel.number, dt)
 
     def _is_late(self, row: int, dt: float) -> bool:
+        # A ring with values keeps commands in order also after the latency was set to
+        # 0.
         return bool(
             self.channel[row, LATENCY] > 0.0
             or self.times[self.place[row, RING], COUNT] > 0
@@ -190,12 +203,13 @@ class Channels(RingTable):
         """Return commands under way by name of the body, in order of arrival."""
         if self.is_idle:
             return {}
+        # The inverse is rarely needed, so that it is not kept.
         names = {number: source for source, number in self._sources.items()}
         found: dict[Any, Sequence[Sent]] = {}
         for row in np.flatnonzero(self.counts).tolist():
             times, values, marks = self.waiting(row)
             found[self.rows[row].key] = [
-                Sent(due, sent, names[source], sequence, _command(kind, numbers))
+                Sent(due, sent, names[source], sequence, decode(kind, numbers))
                 for (due, sent), numbers, (kind, source, sequence) in zip(
                     times.tolist(), values.tolist(), marks.tolist(), strict=True
                 )
@@ -204,19 +218,27 @@ class Channels(RingTable):
         return found
 
     def resume(self, name: str, body: int, under_way: Sequence[Sent]) -> None:
-        """Set the commands under way to a body; `body` is its row."""
+        """Set the commands under way to a body, as a saved state has them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body. It gets a channel if it has none.
+        body : int
+            Row of the body.
+        under_way : sequence of Sent
+            Commands, in the order of arrival.
+        """
         row = self._row(name, body)
         self.refill(
             row,
             Waiting(
                 np.array([one[:2] for one in under_way], np.int64).reshape(-1, 2),
-                np.array([_values(one.command) for one in under_way]).reshape(
-                    -1, WIDTH
-                ),
+                np.array([encode(one.command) for one in under_way]).reshape(-1, WIDTH),
                 np.array(
                     [
                         (
-                            _KINDS[type(one.command)],
+                            KINDS[type(one.command)],
                             self._source(one.source),
                             one.sequence,
                         )
@@ -230,11 +252,23 @@ class Channels(RingTable):
     def resume_velocities(
         self, name: str, body: int, source: str, times: I8, velocities: F8
     ) -> None:
-        """Set the velocities under way to a body, all from one source, oldest first.
+        """Set the velocities under way to a body, all from one source.
 
-        `times` is (k, 2), as `Waiting.times`; `velocities` is (k, 3): forward, left, turn.
+        Parameters
+        ----------
+        name : str
+            Name of the body. It gets a channel if it has none.
+        body : int
+            Row of the body.
+        source : str
+            Source of all these commands.
+        times : (k, 2) int64
+            Steps of arrival and of sending, oldest first; see `Waiting.times`.
+        velocities : (k, 3) float64
+            Forward and left, m/s, turn, rad/s; NaN keeps the target of an axis.
         """
         count = len(times)
+        # The numbers only order commands of one step: any ascending numbers will do.
         marks = [np.full(count, VELOCITY), np.full(count, self._source(source))]
         self.refill(
             self._row(name, body),
@@ -245,7 +279,7 @@ class Channels(RingTable):
         """Return the number of a source of commands; a new source gets a new number."""
         number = self._sources.get(source)
         if number is None:
-            # Clients come and go all the time, each with a name of its own.
+            # Clients connect and disconnect all the time, each under another name.
             if len(self._sources) >= self._most_sources:
                 self._forget_sources()
             number = max(self._sources.values(), default=-1) + 1
@@ -259,17 +293,28 @@ class Channels(RingTable):
             for row in np.flatnonzero(self.counts).tolist()
             for number in self.waiting(row).marks[:, SOURCE].tolist()
         }
+        # Numbers of the rest stay, since commands under way refer to them.
         self._sources = {
             source: number for source, number in self._sources.items() if number in used
         }
+        # The limit grows with the sources in use, so that the search stays rare.
         self._most_sources = MAX_SOURCES + 2 * len(self._sources)
 
     def is_due(self, tick: int, dt: float) -> bool:
-        """Return whether a command takes effect before the step `tick`, of `dt` s."""
+        """Return whether a command takes effect before a step.
+
+        Parameters
+        ----------
+        tick : int
+            Number of the step.
+        dt : float
+            Duration of a step, s.
+        """
         return bool(self._due(tick, dt))
 
     def _due(self, tick: int, dt: float) -> list[int]:
         """Return the rows of channels whose commands are due; see `is_due`."""
+        # Most worlds have no channel at all.
         if not self.of:
             return []
         rings = self.place[:, RING]
@@ -280,6 +325,7 @@ class Channels(RingTable):
         return [
             row
             for row in due.tolist()
+            # Due commands wait for the next control cycle of the robot.
             if is_cycle(tick, float(self.channel[row, RATE]), dt)
         ]
 
@@ -296,22 +342,50 @@ class Channels(RingTable):
         tick: int,
         dt: float,
     ) -> Command | None:
-        """Send a command to a body with a channel; `body` is its row.
+        """Send a command to a body with a channel.
 
-        Returns the command, scaled if it is a velocity, if it takes effect at once;
-        otherwise None.
+        Parameters
+        ----------
+        name : str
+            Name of the body; it must have a channel.
+        command : Command
+            Command, not scaled. `Halt` ends a session, and drops all commands under
+            way.
+        source : str
+            Source of the command, such as the name of a client.
+        sequence : int
+            Number among the commands of the engine.
+        state : State
+            State of all bodies; it is only read.
+        body : int
+            Row of the body.
+        seed : uint64
+            Seed of the world, for the jitter.
+        tick : int
+            Number of the next step.
+        dt : float
+            Duration of a step, s.
+
+        Returns
+        -------
+        Command or None
+            The command, scaled if it is a velocity, if it takes effect immediately.
+            None if it is under way, or changes no target.
         """
         row = self.of[name].number
         # The end of a session: no command follows.
         if isinstance(command, Halt):
             self.empty(row)
-        if type(command) not in _KINDS:
+        # Commands such as poses and limits are no commands of motion, and act at once.
+        if type(command) not in KINDS:
             return command
         spec = self.channel[row].tolist()
+        # Scaled when sent, so that a later change of the scale does not affect it.
         if isinstance(command, SetVelocity):
             command = scaled(command, *spec[SCALE:])
         if not self._is_late(row, dt):
             return command
+
         if isinstance(command, SetVelocity) and self._says_nothing_new(
             command, row, state, body
         ):
@@ -324,6 +398,7 @@ class Channels(RingTable):
         )
         due = tick + delay_steps(spec[LATENCY], spec[JITTER], draw, dt)
         self._append(row, due, tick, source, sequence, command)
+
         return None
 
     def put(
@@ -332,11 +407,20 @@ class Channels(RingTable):
         tick: int,
         waiting: Sequence[tuple[str, int, Command]],
     ) -> None:
-        """Put commands for the step `tick` under way to a body.
+        """Queue commands that reach a body in a certain step.
 
-        Each is a tuple (source, number, command).
+        Parameters
+        ----------
+        name : str
+            Name of the body; it must have a channel.
+        tick : int
+            Step before which they arrive.
+        waiting : sequence of (str, int, Command)
+            Source, number among the commands of the engine, and command; in any order.
         """
         row = self.of[name].number
+        # Sort the commands in the order in which they were sent, which the queue does
+        # not keep.
         for source, sequence, command in sorted(waiting, key=lambda one: one[1]):
             self._append(row, tick, tick, source, sequence, command)
 
@@ -350,12 +434,13 @@ class Channels(RingTable):
         command: Command,
     ) -> None:
         room = int(self.place[row, ROOM])
+        # At the limit the ring does not grow, and `put` replaces its newest command.
         if self.times[self.place[row, RING], COUNT] == room < MAX_UNDER_WAY:
             self.make_room(np.array([row]), WIDTH)
         slot = put(self.ring(row), due, tick)
         values, marks = self.contents(row)
-        values[slot] = _values(command)
-        marks[slot] = _KINDS[type(command)], self._source(source), sequence
+        values[slot] = encode(command)
+        marks[slot] = KINDS[type(command)], self._source(source), sequence
 
     def send_many(
         self,
@@ -371,14 +456,29 @@ class Channels(RingTable):
     ) -> SetVelocities | None:
         """Send velocities to bodies with channels, and return the rest.
 
-        `names` holds the names of all bodies by row. Returns None if nothing is left.
+        Parameters
+        ----------
+        command : SetVelocities
+            Velocities of many bodies, with or without channels. It stays unchanged.
+        names : sequence of str
+            Names of all bodies by row.
+        source, sequence, state, seed, tick, dt
+            See `send`.
+
+        Returns
+        -------
+        SetVelocities or None
+            Velocities that take effect immediately, scaled; None if there are none.
         """
+        # The usual fleet without channels keeps its arrays without a copy.
         if not any(names[row] in self.of for row in command.rows.tolist()):
             return command
         stays = np.ones(len(command.rows), np.bool_)
+        # Copy the arrays, because the caller's arrays must not change.
         v, w, vy = (
             None if a is None else a.copy() for a in (command.v, command.w, command.vy)
         )
+
         for k, row in enumerate(command.rows.tolist()):
             if names[row] not in self.of:
                 continue
@@ -393,6 +493,7 @@ class Channels(RingTable):
                 tick=tick,
                 dt=dt,
             )
+
             if isinstance(left, SetVelocity):
                 for array, value in ((v, left.v), (w, left.w), (vy, left.vy)):
                     if array is not None and value is not None:
@@ -407,13 +508,26 @@ class Channels(RingTable):
         )
 
     def arrive(self, state: State, tick: int, dt: float) -> bool:
-        """Apply the commands due before the step `tick`, of `dt` s.
+        """Apply the commands that are due before a step.
 
-        Returns whether there were any.
+        Parameters
+        ----------
+        state : State
+            State of all bodies. In-place: targets of the bodies that commands reach.
+        tick : int
+            Number of the step.
+        dt : float
+            Duration of a step, s.
+
+        Returns
+        -------
+        bool
+            Whether there were any commands.
         """
         rows = self._due(tick, dt)
         if not rows:
             return False
+        # Order by names and not by numbers, which depend on the order of connections.
         names = {number: source for source, number in self._sources.items()}
         for row in rows:
             ring = self.ring(row)
@@ -423,7 +537,7 @@ class Channels(RingTable):
                 slot = int(ring[0, FIRST])
                 kind, source, sequence = marks[slot].tolist()
                 order = int(ring[1 + slot, SINCE]), names[source], sequence
-                arrived.append((order, _command(kind, values[slot].tolist())))
+                arrived.append((order, decode(kind, values[slot].tolist())))
                 drop_oldest(ring)
 
             # Commands of one step in the order of the engine's queue: sources, then
@@ -437,10 +551,11 @@ class Channels(RingTable):
     def _says_nothing_new(
         self, command: SetVelocity, row: int, state: State, body: int
     ) -> bool:
-        """Return whether a robot will have the targets of this command anyway.
+        """Return whether a velocity command changes no target of a robot.
 
-        Such a command is not sent again, however often a program repeats it. Otherwise
-        a program that commands in every step would fill the channel.
+        The targets count that the robot has after all commands under way. A command
+        without any effect is not sent: otherwise a program that repeats one command in
+        every step would fill the channel.
         """
         # The command ends a force, a goal pose or a velocity from outside: it must be
         # sent.
@@ -452,6 +567,7 @@ class Channels(RingTable):
             if value is not None
         }
         values, marks = self.contents(row)
+
         # The latest command under way counts for each axis, then the present target.
         for slot in used_slots(self.ring(row))[::-1].tolist():
             if marks[slot, KIND] != VELOCITY:
@@ -471,41 +587,4 @@ class Channels(RingTable):
         )
 
 
-def _values(command: Command) -> tuple[float, float, float]:
-    """Return the values that stand for a command in a ring; see `Channels`."""
-    given: tuple[float | None, ...] = ()
-    if isinstance(command, SetVelocity):
-        given = command.v, command.vy, command.w
-    elif isinstance(command, MoveBy):
-        given = (command.distance,)
-    elif isinstance(command, TurnTo):
-        given = (command.heading,)
-    elif isinstance(command, TurnBy):
-        given = (command.angle,)
-    a, b, c = (math.nan if x is None else float(x) for x in (*given, *(None,) * 3)[:3])
-    return a, b, c
-
-
-def _command(kind: int, values: Sequence[float]) -> Command:
-    """Return the command that a kind and the values in a ring stand for."""
-    a, b, c = (None if math.isnan(value) else value for value in values)
-    made = LATE[kind]
-    if made is SetVelocity:
-        return SetVelocity(v=a, vy=b, w=c)
-    # Stops have no value.
-    return made() if a is None else made(a)  # type: ignore[call-arg]
-
-
-def scaled(command: SetVelocity, x: float, y: float, a: float) -> SetVelocity:
-    """Return a velocity command multiplied by the scale of a channel."""
-    if x == y == a == 1.0:
-        return command
-    return replace(
-        command,
-        v=None if command.v is None else command.v * x,
-        vy=None if command.vy is None else command.vy * y,
-        w=None if command.w is None else command.w * a,
-    )
-
-
-__all__ = ["LATE", "MAX_SEQUENCE", "MAX_UNDER_WAY", "Channels", "Sent"]
+__all__ = ["MAX_SEQUENCE", "MAX_UNDER_WAY", "Channels", "Sent"]

@@ -7,17 +7,14 @@ calls it (design §2, rule 1).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_row_errors
 from botyard.engine.layout import (
-    F8,
-    I8,
     NO_CONTROL,
     Control,
     Mode,
@@ -36,19 +33,42 @@ MAX_COORDINATE = 1e7
 
 
 class Command(Protocol):
-    """Command that can be queued for a body."""
+    """Command to a body, which is queued until the next step."""
 
     def apply(self, state: State, row: int) -> None:
-        """Write the command into row `row` of `state`."""
+        """Write the command into row `row` of `state`.
+
+        Parameters
+        ----------
+        state : State
+            State of all bodies. In-place: the row.
+        row : int
+            Row of the body.
+        """
         ...
 
 
 def check_finite(what: str, *values: float) -> None:
-    """Raise CommandError unless all values are finite numbers."""
+    """Refuse values that are not finite numbers.
+
+    Parameters
+    ----------
+    what : str
+        Name of the quantity, with which the message starts.
+    *values : float
+        Values in any unit. Callers may pass any object, as commands come from clients.
+
+    Raises
+    ------
+    CommandError
+        A value is not finite, or not a number.
+    """
     for value in values:
         try:
+            # A NaN in a target would spread through poses to all other bodies.
             finite = math.isfinite(value)
-        # The value is not a number, is an array, or is an int beyond all floats.
+        # The conversion fails if the value is not a number, is an array, or is an int
+        # beyond all floats.
         except (TypeError, ValueError, OverflowError):
             finite = False
 
@@ -60,6 +80,11 @@ def check_finite(what: str, *values: float) -> None:
 
 def check_pose(pose: Pose) -> None:
     """Refuse a true pose that is not finite, or farther out than `MAX_COORDINATE`.
+
+    Parameters
+    ----------
+    pose : Pose
+        True pose: m, m, rad. The heading may be any finite angle.
 
     Raises
     ------
@@ -78,7 +103,15 @@ def may_move(state: State, row: int) -> bool:
     """Return whether motion commands take effect.
 
     They do with motors on and no emergency stop in progress (pioneer-protocol §4.1).
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies.
+    row : int
+        Row of the body.
     """
+    # Return a bool, because flags are integers: kernels read them from arrays.
     return bool(state.motors[row]) and not state.estop[row]
 
 
@@ -104,16 +137,19 @@ class SetVelocity:
         v, w, vy = self.v, self.w, self.vy
         check_finite(
             "velocity",
+            # 0 stands for an axis that is not commanded, and is always valid.
             0.0 if v is None else v,
             0.0 if w is None else w,
             0.0 if vy is None else vy,
         )
 
     def apply(self, state: State, row: int) -> None:
-        """Set the targets."""
+        """Set the targets of the given axes, unless the robot may not move."""
         if not may_move(state, row):
             return
         if self.v is not None:
+            # A velocity ends a distance move of the same axis only: a heading target
+            # continues.
             state.mode_x[row] = Mode.VELOCITY
             state.target[row, 0] = self.v
 
@@ -127,143 +163,14 @@ class SetVelocity:
 
 
 @dataclass(frozen=True, slots=True)
-class SetVelocities:
-    """`SetVelocity` for many bodies at once; axes with None keep their targets.
+class MoveBy:
+    """Drive straight by a distance, measured by odometry, and stop there.
 
     Attributes
     ----------
-    rows : (n,) int64 array
-        Rows of the bodies, each at most once.
-    v, w, vy : (n,) float64 array, optional
-        As in `SetVelocity`.
+    distance : float
+        Distance, m; a negative one drives backwards.
     """
-
-    rows: I8
-    v: F8 | None = None
-    w: F8 | None = None
-    vy: F8 | None = None
-
-    def __post_init__(self) -> None:
-        for values in (self.v, self.w, self.vy):
-            # The sum of squares is the fastest test that passes usual values.
-            if (
-                values is not None
-                and not math.isfinite(np.dot(values, values))
-                and not np.isfinite(values).all()
-            ):
-                at = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise CommandError(
-                    f"velocity: expected finite numbers, found {values[at]} at "
-                    f"index {at}"
-                )
-
-    def checked(self, count: int) -> SetVelocities:
-        """Return a copy after a check of rows for `count` bodies.
-
-        Raises
-        ------
-        CommandError
-            Rows are not whole numbers, are out of range or given twice, or another array has
-            another length.
-        """
-        rows = np.array(self.rows)
-        # Commands of clients reach this check: rows index the state without further
-        # tests.
-        fits = rows.ndim == 1 and (
-            not rows.size
-            or (rows.dtype.kind in "iu" and rows.min() >= 0 and rows.max() < count)
-        )
-        if not fits or (
-            rows.size > 1
-            and not (np.diff(rows) > 0).all()
-            and len(np.unique(rows)) < len(rows)
-        ):
-            raise CommandError(
-                f"rows: expected rows of {count} bodies, each at most once"
-            )
-
-        arrays = [
-            None if a is None else np.array(a, np.float64)
-            for a in (self.v, self.w, self.vy)
-        ]
-        if any(a is not None and a.shape != rows.shape for a in arrays):
-            raise CommandError(
-                f"velocity: expected {len(rows)} numbers, as many as rows"
-            )
-
-        return SetVelocities(rows.astype(np.int64, copy=False), *arrays)
-
-    def for_body(self, index: int) -> SetVelocity:
-        """Return the command for the body ``rows[index]`` alone."""
-        return SetVelocity(
-            *(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy))
-        )
-
-    def without(self, row: int) -> SetVelocities:
-        """Return the command without the body in `row`."""
-        keep = self.rows != row
-        return SetVelocities(
-            self.rows[keep],
-            *(None if a is None else a[keep] for a in (self.v, self.w, self.vy)),
-        )
-
-    def renumbered(self, removed: int) -> SetVelocities:
-        """Return the command after the removal of a body's row: later rows move up."""
-        left = self.without(removed)
-        return replace(left, rows=left.rows - (left.rows > removed))
-
-    def apply(self, state: State, rows_by_themselves: I8) -> None:
-        """Set the targets of all rows except `rows_by_themselves`."""
-        rows = self.rows
-        # Consecutive rows are a slice of the state, which takes a third of the time of
-        # an index array.
-        n = len(rows)
-        first = int(rows[0]) if n else 0
-        where: I8 | slice = slice(first, first + n) if _are_consecutive(rows) else rows
-        which: NDArray[np.bool_] | slice = slice(None)
-        # Searches in bytes take a third of the time of NumPy's for few bodies.
-        if (
-            len(rows_by_themselves)
-            or b"\0" in state.motors[where].tobytes()
-            or state.estop[where].tobytes().count(0) < n
-        ):
-            may = (state.motors[where] != 0) & (state.estop[where] == 0)
-            may &= ~np.isin(rows, rows_by_themselves)
-            which, where = may, rows[may]
-        for axis, values, mode in (
-            (0, self.v, state.mode_x),
-            (1, self.vy, None),
-            (2, self.w, state.mode_a),
-        ):
-            if values is not None:
-                state.target[where, axis] = values[which]
-                if mode is not None:
-                    mode[where] = Mode.VELOCITY
-
-        control = state.control[where]
-        if control.tobytes().count(NO_CONTROL) < len(control):
-            state.control[rows[which][control != NO_CONTROL]] = Control.MOTORS
-
-
-def _are_consecutive(rows: I8) -> bool:
-    """Return whether rows follow one another; cached for arrays that stay."""
-    global _consecutive
-    known, answer = _consecutive
-    if known is not rows:
-        answer = np.array_equal(rows, rows[:1] + np.arange(len(rows)))
-        # Others may change the array.
-        if not rows.flags.writeable:
-            _consecutive = rows, answer
-    return answer
-
-
-_consecutive: tuple[I8, bool] = np.zeros(0, np.int64), True
-"""Latest array that nothing writes to, and the answer for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class MoveBy:
-    """Drive straight by `distance` m, signed, measured by odometry, and stop there."""
 
     distance: float
 
@@ -271,7 +178,7 @@ class MoveBy:
         check_finite("distance", self.distance)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the remaining distance."""
+        """Set the remaining distance, unless the robot may not move."""
         if may_move(state, row):
             state.mode_x[row] = Mode.POSITION
             state.target[row, 0] = self.distance
@@ -280,7 +187,13 @@ class MoveBy:
 
 @dataclass(frozen=True, slots=True)
 class TurnTo:
-    """Turn to `heading`, rad, in the odometry frame, in the shorter direction."""
+    """Turn to a heading in the odometry frame, in the shorter direction.
+
+    Attributes
+    ----------
+    heading : float
+        Heading, rad, counter-clockwise; any finite angle.
+    """
 
     heading: float
 
@@ -288,7 +201,7 @@ class TurnTo:
         check_finite("heading", self.heading)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the heading target."""
+        """Set the heading target, unless the robot may not move."""
         if may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(self.heading)
@@ -297,7 +210,14 @@ class TurnTo:
 
 @dataclass(frozen=True, slots=True)
 class TurnBy:
-    """Turn by `angle`, rad, relative to the heading when the command takes effect."""
+    """Turn by an angle relative to the heading when the command takes effect.
+
+    Attributes
+    ----------
+    angle : float
+        Angle, rad, counter-clockwise. The robot takes the shorter direction: angles
+        beyond π do not give several turns.
+    """
 
     angle: float
 
@@ -305,7 +225,7 @@ class TurnBy:
         check_finite("angle", self.angle)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the heading target."""
+        """Set the heading target, unless the robot may not move."""
         if may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(float(state.odom[row, 2]) + self.angle)
@@ -318,6 +238,7 @@ class Stop:
 
     def apply(self, state: State, row: int) -> None:
         """Clear the targets; an emergency stop continues."""
+        # A stop must also end a force that acts from outside.
         _engage(state, row)
         if not state.estop[row]:
             _clear_targets(state, row)
@@ -334,6 +255,8 @@ class EmergencyStop:
         """Clear the targets and latch the stop."""
         _engage(state, row)
         _clear_targets(state, row)
+        # The stop is latched, because further commands of this step may follow in the
+        # queue.
         state.estop[row] = 1
 
 
@@ -346,6 +269,7 @@ class Halt:
         _engage(state, row)
         _clear_targets(state, row)
         state.vel[row] = 0.0
+        # The next session must find a robot that obeys.
         state.estop[row] = 0
         state.stall[row] = 0
 
@@ -355,13 +279,19 @@ class EnableMotors:
     """Switch the motors on or off.
 
     Off also stops the robot and clears its targets.
+
+    Attributes
+    ----------
+    on : bool
+        Whether the motors are on.
     """
 
     on: bool
 
     def apply(self, state: State, row: int) -> None:
-        """Set the flag."""
+        """Switch the motors; off also clears the targets."""
         state.motors[row] = int(self.on)
+        # Switching on keeps the targets at 0: the robot must not jump.
         if not self.on:
             _engage(state, row)
             _clear_targets(state, row)
@@ -369,7 +299,7 @@ class EnableMotors:
 
 @dataclass(frozen=True, slots=True)
 class SetLimits:
-    """Lower or restore the speed limits, up to the model's own; axes with None stay.
+    """Lower or restore the speed limits, up to the model's own; axes with None keep theirs.
 
     Attributes
     ----------
@@ -389,9 +319,10 @@ class SetLimits:
         )
 
     def apply(self, state: State, row: int) -> None:
-        """Set the limits."""
+        """Set the limits; a limit above the model's own means the model's."""
         for axis, value in ((0, self.v), (1, self.vy), (2, self.w)):
             if value is not None:
+                # Clients send signed limits; only the magnitude counts.
                 state.max_vel[row, axis] = min(
                     abs(value), float(state.top_vel[row, axis])
                 )
@@ -403,9 +334,15 @@ class SetLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetRamp:
-    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation).
+    """Set acceleration or deceleration of one axis.
 
-    They are in m/s² or rad/s², not negative; 0 is immediate.
+    Attributes
+    ----------
+    axis : int
+        0 x, 1 y, 2 rotation.
+    accel, decel : float, optional
+        Ramps, m/s² or rad/s². 0 is immediate; the sign does not matter. None leaves one
+        unchanged.
     """
 
     axis: int
@@ -416,8 +353,9 @@ class SetRamp:
         check_finite("ramp", *(x for x in (self.accel, self.decel) if x is not None))
 
     def apply(self, state: State, row: int) -> None:
-        """Set the ramp."""
+        """Set the acceleration, the deceleration, or both."""
         if self.accel is not None:
+            # The kernel expects positive ramps, and applies the sign itself.
             state.accel[row, self.axis] = abs(self.accel)
         if self.decel is not None:
             state.decel[row, self.axis] = abs(self.decel)
@@ -425,14 +363,22 @@ class SetRamp:
 
 @dataclass(frozen=True, slots=True)
 class RestoreLimits:
-    """Restore speed limits and ramps of the model."""
+    """Restore speed limits and ramps of the model.
+
+    Attributes
+    ----------
+    accel, decel : Axes
+        Ramps of the model: m/s², m/s², rad/s².
+    heading_speed : float
+        Limit of the turn rate of heading targets, rad/s.
+    """
 
     accel: Axes
     decel: Axes
     heading_speed: float
 
     def apply(self, state: State, row: int) -> None:
-        """Set all limits."""
+        """Set all limits and ramps of the model."""
         state.max_vel[row] = state.top_vel[row]
         state.accel[row] = self.accel.as_tuple()
         state.decel[row] = self.decel.as_tuple()
@@ -441,7 +387,13 @@ class RestoreLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetOdometry:
-    """Set the odometry pose; the true pose stays."""
+    """Set the odometry pose; the true pose stays unchanged.
+
+    Attributes
+    ----------
+    pose : Pose
+        New pose in the odometry frame: m, m, rad.
+    """
 
     pose: Pose = Pose()
 
@@ -449,8 +401,11 @@ class SetOdometry:
         check_finite("odometry pose", *self.pose)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the odometry."""
+        """Set the odometry; the origin of its frame moves, and the true pose stays unchanged."""
+        # Heading is wrapped, as turns compare it with wrapped targets.
         state.odom[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
+        # The frame moves so that the new odometry and the true pose describe the same
+        # place.
         state.odom_frame[row] = compose(
             Pose(*state.pose[row].tolist()), inverse(self.pose)
         )
@@ -460,7 +415,12 @@ class SetOdometry:
 class SetPose:
     """Teleport the body to a true pose, also onto other bodies (COL, MOT-014).
 
-    Odometry stays.
+    Odometry stays unchanged.
+
+    Attributes
+    ----------
+    pose : Pose
+        True pose in the frame of the world: m, m, rad.
     """
 
     pose: Pose
@@ -469,7 +429,7 @@ class SetPose:
         check_pose(self.pose)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the pose."""
+        """Set the true pose, and stop a body with mass."""
         state.pose[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
         _put(state, row)
 
@@ -478,17 +438,26 @@ class SetPose:
 class SetPoseAxis:
     """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad).
 
-    The body may overlap others. Odometry stays.
+    The body may overlap others. Odometry stays unchanged.
+
+    Attributes
+    ----------
+    axis : int
+        0 x, 1 y, 2 heading.
+    value : float
+        New coordinate, m or rad.
     """
 
     axis: int
     value: float
 
     def __post_init__(self) -> None:
+        # One check serves all axes, since a heading beyond the bound makes no sense
+        # either.
         check_pose(Pose(self.value, 0.0, 0.0))
 
     def apply(self, state: State, row: int) -> None:
-        """Set the coordinate."""
+        """Set the coordinate of the true pose."""
         state.pose[row, self.axis] = wrap(self.value) if self.axis == 2 else self.value
         _put(state, row)
 
@@ -497,13 +466,18 @@ class SetPoseAxis:
 class Hold:
     """Hold the body in place, or release it (MOT-015).
 
-    A held body stands still with any targets, and continues after the release.
+    A held body stands still whatever its targets are. It continues after the release.
+
+    Attributes
+    ----------
+    on : bool
+        Whether the body is held.
     """
 
     on: bool
 
     def apply(self, state: State, row: int) -> None:
-        """Set the flag."""
+        """Mark the body as held, or as released."""
         state.held[row] = int(self.on)
 
 
@@ -512,6 +486,11 @@ class SetVisible:
     """Set which sensors see the body, and whether robots collide with it.
 
     `Visible.NONE` makes it a ghost: invisible and without collisions.
+
+    Attributes
+    ----------
+    mask : Visible
+        Classes of sensors that see the body, and `OBSTACLE` if it stops others.
     """
 
     mask: Visible
@@ -543,6 +522,7 @@ class SetOdometryErrors:
 
     def apply(self, state: State, row: int) -> None:
         """Set mode and errors; odometry that the model makes perfect stays so."""
+        # A client must not spoil odometry that the model defines as exact.
         if int(state.err_mode[row]) == OdometryErrorMode.PERFECT:
             return
         set_error_mode(state, row, self.mode, self.seed)
@@ -552,6 +532,17 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
     """Set the mode of a robot's odometry errors, and its present errors.
 
     The mode decides when errors are drawn (pioneer-protocol §11.4).
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies. In-place: `err_mode` and `err` of the row.
+    row : int
+        Row of the robot.
+    mode : OdometryErrorMode
+        New mode.
+    seed : int
+        Seed of the run, 64 bits, for `RANDOM_INIT`.
     """
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
@@ -568,6 +559,8 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
             state.err,
             row,
             np.uint64(seed),
+            # Use the number of a draw that no step makes, so that the errors do not
+            # repeat errors of a step.
             BEFORE_ALL_TICKS,
         )
 
@@ -575,18 +568,29 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
 def _put(state: State, row: int) -> None:
     """Clear contacts after a teleport, and stop a body with mass."""
     state.contact[row] = 0
+    # The velocity belongs to the motion that the teleport interrupts.
     if has_mass(state, row):
         state.vel[row] = 0.0
 
 
 def has_mass(state: State, row: int) -> bool:
-    """Return whether a body has mass."""
+    """Return whether a body has mass.
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies.
+    row : int
+        Row of the body.
+    """
     return bool(state.control[row] != NO_CONTROL)
 
 
 def _engage(state: State, row: int) -> None:
-    """Return the control of a body with mass to its motors."""
+    """Let the motors of a body with mass drive it again, in place of a force or a goal pose."""
     if has_mass(state, row):
+        # Give control back to the motors: a force or goal pose would fight the new
+        # command.
         state.control[row] = Control.MOTORS
 
 

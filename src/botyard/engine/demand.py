@@ -28,9 +28,9 @@ The contact solver has no precision left beyond them.
 class Demand:
     """Drive a body with mass by a force, to a pose or with a velocity.
 
-    It lasts until the next command; a body without mass ignores it. A force acts from
-    outside. A pose and a velocity are driven: a robot follows them only while its
-    motors are on.
+    A demand lasts until the next command; a body without mass ignores it. A force acts
+    from outside. For a pose or a velocity, a robot uses its motors: it follows the
+    demand only while they are on.
 
     Attributes
     ----------
@@ -53,7 +53,18 @@ class Demand:
             )
 
     def apply(self, state: State, row: int) -> None:
-        """Set the demand."""
+        """Set the demand of a body with mass; a body without mass ignores it.
+
+        A robot ignores a pose or velocity while its motors are off or it stops in an
+        emergency.
+
+        Parameters
+        ----------
+        state : State
+            State of all bodies. In-place: `control` and `demand` of the row.
+        row : int
+            Row of the body.
+        """
         is_pushed = self.control is Control.FORCE or state.drive[row] == NO_DRIVE
         if has_mass(state, row) and (is_pushed or may_move(state, row)):
             state.control[row] = self.control

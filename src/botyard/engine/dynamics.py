@@ -1,7 +1,7 @@
-"""Host side of rigid-body dynamics with contacts and friction, for bodies with mass.
+"""Python part of rigid-body dynamics with contacts and friction, for bodies with mass.
 
-Worlds without mass never come here. Bodies without mass move first, as if bodies with
-mass did not exist. Then bodies with mass move in substeps. Other bodies, each other,
+Worlds without mass never use this module. Bodies without mass move first, as if bodies
+with mass did not exist. Then bodies with mass move in substeps, in which other bodies,
 walls and demands act on them. One kernel does all of it, see
 `botyard.engine.kernels.masses`. This module maintains the kernel's arrays while bodies
 are added, removed and changed.
@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from botyard.engine.build import BodySpec, rows_of, starts_of
+from botyard.engine.bodyspec import BodySpec
+from botyard.engine.build import rows_of, starts_of
 from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.contacts import WALL_BIT
 from botyard.engine.kernels.masses import move_masses
@@ -67,12 +68,14 @@ INITIAL_CAPACITY: Final = {
 A size that is too small for a step is doubled.
 """
 NO_WRENCH: Final = (0.0, 0.0, 0.0)
+"""Value of `Dynamics.wrench` for a body without mass: N, N, N·m."""
 
 
 class _Packs:
     """Packed arguments of the kernel.
 
-    Each is packed again only if it is another object than in the last step.
+    An argument is packed again only if a new object has replaced it since the last
+    step.
     """
 
     def __init__(self) -> None:
@@ -87,15 +90,20 @@ class _Packs:
 class Dynamics:
     """Motion of all bodies with mass of an engine.
 
+    An engine with the same bodies continues identically, bit for bit, from copies of
+    `state`, `table` and `Engine.state`; see `load`.
+
+    Parameters
+    ----------
+    specs : sequence of BodySpec
+        Descriptions of all bodies, with or without mass, by row.
+
     Attributes
     ----------
     state : MassState
         Values passed from step to step, by row.
     table : Impulses
         Contacts of the last substep.
-
-    Copies of both and of `Engine.state` in an engine with the same bodies give the same
-    run there, bit for bit; see `load`.
     """
 
     def __init__(self, specs: Sequence[BodySpec]) -> None:
@@ -121,6 +129,11 @@ class Dynamics:
         """Return net force and torque on a body in the last step, N, N, N·m.
 
         They are in world axes; zero for a body without mass.
+
+        Parameters
+        ----------
+        row : int
+            Row of the body.
         """
         x, y, torque = self.state.wrench[row].tolist()
         return x, y, torque
@@ -129,6 +142,11 @@ class Dynamics:
         """Return the moment of inertia of a body about its centre of mass, kg·m².
 
         It is zero for a body without mass.
+
+        Parameters
+        ----------
+        row : int
+            Row of the body.
         """
         return float(self.shapes.values[row, INERTIA])
 
@@ -138,6 +156,11 @@ class Dynamics:
         """Return mass, kg, moment of inertia, kg·m², and `wrench` of a body.
 
         They are zero for a body without mass.
+
+        Parameters
+        ----------
+        row : int
+            Row of the body.
         """
         mass, inertia = self.shapes.values[row, :2].tolist()
         return mass, inertia, self.wrench(row) if mass else NO_WRENCH
@@ -147,8 +170,19 @@ class Dynamics:
     ) -> Iterator[tuple[str, str]]:
         """Yield pairs of bodies that pressed on each other at the end of the last step.
 
-        At least one of each pair has mass. `names` maps uids to names. The second one
-        may be a wall, with the name `walls`.
+        A pair has one entry for each of its contacts.
+
+        Parameters
+        ----------
+        walls : str
+            Name to yield for walls.
+        names : mapping of int to str
+            Names of all bodies by uid.
+
+        Yields
+        ------
+        tuple of (str, str)
+            Names. At least one of each pair has mass; the second one may be `walls`.
         """
         count = int(self.table.size[0])
         for (first, second, feature), (normal, _) in zip(
@@ -163,13 +197,25 @@ class Dynamics:
     # -- Changes of bodies
 
     def add(self, specs: Sequence[BodySpec]) -> None:
-        """Add rows for new bodies after all others."""
+        """Add rows for new bodies after all others.
+
+        Parameters
+        ----------
+        specs : sequence of BodySpec
+            Descriptions of the new bodies, with or without mass.
+        """
         self.shapes = join_shapes(self.shapes, build_shapes(specs))
         self.state = join_states(self.state, mass_state(len(specs)))
         self._make_room()
 
     def keep(self, rows: I8) -> None:
-        """Keep only the bodies in these rows, in this order."""
+        """Keep only the bodies in these rows, in this order.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Present rows of the bodies to keep, in their new order.
+        """
         self.shapes = keep_shapes(self.shapes, rows)
         s = self.state
         self.state = MassState(
@@ -180,7 +226,12 @@ class Dynamics:
     def change(self, rows: Sequence[int], specs: Sequence[BodySpec]) -> None:
         """Replace outlines or masses of bodies, and wake them.
 
-        `rows` are ascending.
+        Parameters
+        ----------
+        rows : sequence of int
+            Rows of the bodies, ascending.
+        specs : sequence of BodySpec
+            Their new descriptions.
         """
         old, new, at = self.shapes, build_shapes(specs), 0
         had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
@@ -192,33 +243,45 @@ class Dynamics:
             ]
             at = row + 1
 
+        # Bodies between the changed ones keep their shapes.
         self.shapes = join_shapes(
             *pieces, keep_shapes(old, np.arange(at, len(old.values)))
         )
+        # NaN differs from all poses, so that the step finds new contacts.
         self.state.seen[rows] = math.nan
         self.state.resting[rows] = 0
         self.state.floor[rows] = 0.0
+        # A reported force belongs to a body that still has mass.
         self.state.wrench[np.array(rows)[had_mass != has_mass]] = 0.0
 
     def forget_walls(self) -> None:
         """Wake all bodies and drop the last contacts, after a change of map."""
+        # A body may have rested on a wall that is gone.
         self.state.resting[:] = 0
         self.table.size[0] = 0
 
     def begin_episode(self) -> None:
         """Reset the state after all bodies were put at their starts, at rest.
 
-        `botyard.engine.batch.begin_masses` does the same.
+        `botyard.engine.batchstarts.begin_masses` does the same.
         """
         for name, new in mass_state(len(self.shapes.values))._asdict().items():
             getattr(self.state, name)[:] = new
         self.table.size[0], self.table.span[0] = 0, 0.0
 
     def load(self, state: MassState, table: Impulses) -> None:
-        """Continue from copies of the state and contacts of an equal `Dynamics`."""
+        """Continue from copies of the state and contacts of an equal `Dynamics`.
+
+        Parameters
+        ----------
+        state, table : MassState, Impulses
+            Attributes of a `Dynamics` with the same bodies in the same rows. They are
+            copied; the room for contacts grows if needed.
+        """
         for name in MassState._fields:
             getattr(self.state, name)[:] = getattr(state, name)
         count = int(table.size[0])
+        # The workspace grows as well, since it holds the same contacts.
         if count > len(self.table.key):
             self.table = impulses(count)
             self._room[MORE_TOUCHES] = max(self._room[MORE_TOUCHES], count)
@@ -233,7 +296,13 @@ class Dynamics:
     # -- Step
 
     def begin(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> None:
-        """Copy all poses and velocities before bodies without mass move."""
+        """Store the poses and velocities of all bodies before those without mass move.
+
+        Parameters
+        ----------
+        state, bodies, bins, grid : State, Bodies, Bins, Grid
+            Arrays of the world. The kernel of `step` reads and writes these arrays.
+        """
         parts = state, bodies, bins, grid
         if self._parts is None or any(
             a is not b for a, b in zip(parts, self._parts, strict=True)
@@ -245,6 +314,7 @@ class Dynamics:
                     bins,
                     state.pose.copy(),
                     state.vel.copy(),
+                    # The order of identities does not depend on the order of creation.
                     np.argsort(state.uid, kind="stable"),
                 ),
                 walls(grid),
@@ -255,13 +325,19 @@ class Dynamics:
             np.copyto(self._moving.before_vel, state.vel)
 
     def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
-        """Move bodies with mass by `dt`, s, and set back movers without effect.
+        """Move bodies with mass, and set back movers that could not push a body.
 
-        These are movers that could not push a body.
+        Movers are bodies without mass. Call `begin` before the bodies without mass move.
 
-        `specs` provides names for the log.
+        Parameters
+        ----------
+        dt : float
+            Duration of the step, s.
+        specs : sequence of BodySpec
+            Descriptions of all bodies by row; their names are for the log.
         """
         while True:
+            # Encoded again only if an array was replaced.
             p = self._packs
             answer = move_masses(
                 p.moving(self._moving),
@@ -274,6 +350,7 @@ class Dynamics:
             )
             if answer <= OK:
                 break
+
             # The kernel has changed nothing: double the array, and call it again.
             self._room[answer] *= 2
             self._make_room()
@@ -290,7 +367,7 @@ class Dynamics:
                 self._work.flags[:, KIND] == LOST, ROW
             ].tolist():
                 log.warning(
-                    "%s was thrown out of the world; it is put back at rest",
+                    "%s left the bounds of the world; it is put back, at rest",
                     specs[row].name,
                 )
 
@@ -299,7 +376,19 @@ class Dynamics:
 
 
 def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
-    """Return masses and convex pieces of the outlines of bodies, in the given order."""
+    """Return masses and convex pieces of the outlines of bodies, in the given order.
+
+    Parameters
+    ----------
+    specs : sequence of BodySpec
+        Descriptions; their order is the order of rows. Bodies without mass get zeros
+        for their values, and pieces, since they push others.
+
+    Raises
+    ------
+    ModelError
+        The outline of a body with mass has no area.
+    """
     outlines = [_corners(spec.parts) for spec in specs]
     sizes = np.array([size for _, sizes in outlines for size in sizes], np.int64)
     values = np.zeros((len(specs), VALUES))
@@ -313,7 +402,7 @@ def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
 
 
 def join_shapes(*shapes: MassShapes) -> MassShapes:
-    """Concatenate shapes."""
+    """Return the shapes of groups of bodies, one after the other."""
     return MassShapes(
         np.concatenate([s.values for s in shapes]),
         starts_of(np.concatenate([np.diff(s.piece_start) for s in shapes])),
@@ -323,7 +412,15 @@ def join_shapes(*shapes: MassShapes) -> MassShapes:
 
 
 def keep_shapes(a: MassShapes, keep: I8) -> MassShapes:
-    """Return the shapes of the bodies in rows `keep`, in that order."""
+    """Return the shapes of the bodies in rows `keep`, in that order.
+
+    Parameters
+    ----------
+    a : MassShapes
+        Shapes of all bodies.
+    keep : (k,) int64
+        Present rows of the bodies to keep, in their new order.
+    """
     pieces = rows_of(a.piece_start, keep)
     return MassShapes(
         a.values[keep],
@@ -355,7 +452,9 @@ def _values(spec: BodySpec) -> list[float]:
     if center is None:
         # The origin of a robot is the centre of its wheels, about which it turns.
         center = (0.0, 0.0) if spec.kinematics.drives else moments.center
+
     linear, angular = own.controller.linear, own.controller.angular
+    # The values are in the order of the columns `MASS` … `BY_FORCE`.
     return [
         own.mass,
         own.inertia or own.mass * moments.second,

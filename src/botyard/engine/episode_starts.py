@@ -12,14 +12,17 @@ from botyard.engine.kernels.jit import entry_kernel, inline_kernel, rows_kernel
 from botyard.engine.kernels.noise import episode_seed, hashed, stream_key, symmetric
 from botyard.engine.layout import F8, I4, I8, U1, U8
 
+# Identities of bodies are hashes of 64 bits, which practically never have these small
+# values.
 PLACE_STREAM: Final = 1 << 32
-"""Body number of places in the random streams."""
+"""Number that stands for the body in the random streams of places."""
 MAP_STREAM: Final = (1 << 32) + 1
 """Word that is hashed with the seed of an episode to choose its map."""
 LINEUP_STREAM: Final = (1 << 32) + 2
 """Word that is hashed with the seed of an episode to choose its robot models."""
+# Enough for dense worlds; a world that fails this often has practically no room.
 MAX_TRIES: Final = 200
-"""Number of places that are tried for a robot among the others of its world."""
+"""Highest number of places that are tried for one robot, so that it touches no other body."""
 RUNS_IN_BLOCK: Final = 16
 """Number of runs of free cells in a block.
 
@@ -70,6 +73,20 @@ def cell_of(spaces: Spaces, robot: int, number: int) -> int:
     """Return the cell with a number among the free cells of a robot.
 
     The block is found by bisection, then the runs of the block are summed.
+
+    Parameters
+    ----------
+    spaces : Spaces
+        Free cells of the map.
+    robot : int
+        Number of the robot.
+    number : int
+        Number among its free cells, 0 … `Spaces.cells` − 1.
+
+    Returns
+    -------
+    int
+        Number of the cell in the raster, row by row.
     """
     low, high = spaces.blocks[robot, 0], spaces.blocks[robot, 1]
     while high - low > 1:
@@ -97,11 +114,24 @@ def draw_places(
 ) -> None:
     """Draw a place for each robot of a world.
 
-    It is at least `clearance` m from circles around the boxes, and around earlier
-    robots. `places`, (b + m, 3) m, m, rad, holds the places of b boxes, and receives
-    the places of m robots. Draws are functions of the world's seed, its episode, the
-    number of drawings in it, the robot, and the number of the draw. Without room,
-    `task` at `FAILED` is set.
+    Draws are functions of the world's seed, its episode, the number of drawings in it,
+    the robot, and the number of the draw.
+
+    Parameters
+    ----------
+    counts : (5,) int64
+        `Own.counts`. In-place: `SAMPLES` grows by 1.
+    seeds : (2,) uint64
+        `Own.seeds`.
+    spaces : Spaces
+        Free cells of the world's map.
+    clearance : float
+        Least distance between circles around bodies, m.
+    places : (b + m, 3) float64
+        Places: m, m, rad. It holds the places of b boxes. Output: the places of m
+        robots, with headings in (−π, π].
+    task : (6,) int64
+        `Own.task`. Output: `FAILED` is 1 if a robot found no room in `MAX_TRIES` tries.
     """
     x0, y0, cell, columns = (
         spaces.frame[0],
@@ -111,14 +141,17 @@ def draw_places(
     )
     seed = episode_seed(seeds[0], counts[EPISODE])
     boxes = places.shape[0] - spaces.cells.shape[0]
+
     for n in range(boxes, places.shape[0]):
         j = n - boxes
         key = stream_key(
             seed, np.uint64(PLACE_STREAM), np.uint64(counts[SAMPLES]), np.uint64(j)
         )
         is_free = False
+
         # Each try takes four draws: cell, x and y within it, and heading.
         for k in range(0, 4 * MAX_TRIES, 4):
+            # `symmetric` is uniform in [−1, 1).
             part = 0.5 * (symmetric(key, np.uint64(k)) + 1.0)
             at = cell_of(spaces, j, int(part * spaces.cells[j]))
             x = (
@@ -131,6 +164,8 @@ def draw_places(
                 * cell
             )
             is_free = True
+
+            # Boxes come first, then robots that have a place already.
             for other in range(n):
                 dx, dy = x - places[other, 0], y - places[other, 1]
                 apart = spaces.radius[n] + spaces.radius[other] + clearance
@@ -148,6 +183,7 @@ def draw_places(
             # Kernels cannot raise: the host repeats the draw to find the world.
             task[FAILED] = 1
 
+    # The next draw of this episode must take other numbers.
     counts[SAMPLES] += 1
 
 
@@ -155,17 +191,33 @@ def draw_places(
 def draw_numbers(
     seeds: U8, episodes: I8, stream: int, count: int, pool: int, numbers: I8
 ) -> None:
-    """Write the numbers of the maps of episodes, (n,), of worlds with these seeds.
+    """Draw a number, such as of a map, for an episode of each world.
 
-    Another `stream` draws other numbers. One of `count` is drawn. With `count` 0 the
-    numbers have no end: the first `pool` episodes of each world draw from the first
-    `pool` numbers, the next episodes from the next ones, and so on.
+    Parameters
+    ----------
+    seeds : (n,) uint64
+        Seeds of the worlds.
+    episodes : (n,) int64
+        Numbers of their episodes.
+    stream : int
+        Word that separates draws for different purposes, such as `MAP_STREAM`.
+    count : int
+        Number of numbers to choose from: 0 … count − 1. With 0 the numbers have no end:
+        the first `pool` episodes of each world draw from the first `pool` numbers, the
+        next episodes from the next ones, and so on.
+    pool : int
+        Number of episodes that share numbers; it is used with `count` 0 only.
+    numbers : (n,) int64
+        Output: the drawn numbers.
     """
     for n in range(seeds.shape[0]):
         drawn = hashed(episode_seed(seeds[n], episodes[n]), np.uint64(stream))
         if count > 0:
+            # The bias of the remainder is below count / 2⁶⁴.
             numbers[n] = np.int64(drawn % np.uint64(count))
         else:
+            # An endless generator of maps gives `pool` maps to as many episodes, then
+            # new ones.
             numbers[n] = np.int64(drawn % np.uint64(pool)) + episodes[n] // pool * pool
 
 

@@ -17,7 +17,9 @@ from botyard.numerics.elementary import cosine_sine
 
 Squares = NDArray[np.float64]
 """Squares, (n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
+# A browser draws this many cells without delay.
 MAX_SQUARES: Final = 20_000
+"""Highest number of squares in the picture of a region."""
 MAX_RAY_SQUARES: Final = 2000
 """Highest number of squares in the picture of a ray."""
 
@@ -27,7 +29,17 @@ Box = tuple[float, float, float, float]
 def cells(grid: Grid, box: Box) -> tuple[range, range]:
     """Return index ranges of the cells that a box touches.
 
-    The box is least x, least y, greatest x, greatest y, m.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    box : tuple of float
+        Least x, least y, greatest x, greatest y, m.
+
+    Returns
+    -------
+    tuple of (range, range)
+        Columns and rows; empty outside of the grid.
     """
 
     def span(low: float, high: float, origin: float, n: int) -> range:
@@ -48,6 +60,19 @@ def _squares(
     edge: int,
     value: NDArray[np.float64],
 ) -> Squares:
+    """Return squares that cover cells of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    ix, iy : (n,) int64
+        Column and row of the lower left cell of each square.
+    edge : int
+        Edge of all squares, cells.
+    value : (n,) float64
+        Values of the squares; more than 1 counts as 1.
+    """
     squares = np.empty((len(ix), 4))
     squares[:, 0] = grid.x0 + ix * grid.h
     squares[:, 1] = grid.y0 + iy * grid.h
@@ -60,15 +85,29 @@ def occupied_cells(grid: Grid, box: Box) -> Squares:
     """Return the cells of a region with entries, at most `MAX_SQUARES`.
 
     The value of a square grows with the number of entries.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    box : tuple of float
+        Region: least x, least y, greatest x, greatest y, m.
+
+    Returns
+    -------
+    (n, 4) float64
+        Squares, see `Squares`. A cell with eight entries has the value 1.
     """
     columns, rows = cells(grid, box)
     if not columns or not rows:
         return np.empty((0, 4))
     counts = np.diff(
+        # Whole rows of cells, because offsets are consecutive along a row only.
         grid.start[rows.start * grid.nx : rows.stop * grid.nx + 1]
     ).reshape(len(rows), grid.nx)
     part = counts[:, columns.start : columns.stop]
     iy, ix = (k[:MAX_SQUARES] for k in np.nonzero(part))
+    # Eight walls in a cell give the full colour.
     return _squares(grid, ix + columns.start, iy + rows.start, 1, part[iy, ix] / 8)
 
 
@@ -76,10 +115,24 @@ def clearances(grid: Grid, box: Box) -> Squares:
     """Return the smallest of the four empty squares at each cell of a region.
 
     The value of a square is its edge as a fraction of 64 cells.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    box : tuple of float
+        Region: least x, least y, greatest x, greatest y, m.
+
+    Returns
+    -------
+    (n, 4) float64
+        Squares, see `Squares`, at most about `MAX_SQUARES`: in a large region each
+        covers several cells. Occupied cells are left out.
     """
     columns, rows = cells(grid, box)
     if not columns or not rows:
         return np.empty((0, 4))
+    # A large region shows every n-th cell, so that the picture stays small.
     step = max(1, math.ceil(math.sqrt(len(columns) * len(rows) / MAX_SQUARES)))
     edges = grid.clear[
         :, rows.start : rows.stop : step, columns.start : columns.stop : step
@@ -98,6 +151,22 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
     """Return the squares that a ray from (x, y) visits within `length` m.
 
     The ray crosses empty squares in one step (value 0), and searches the others (1).
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Start of the ray in the frame of the world, m.
+    bearing : float
+        Direction in the frame of the world, rad.
+    length : float
+        Length of the ray, m. Walls do not end it.
+
+    Returns
+    -------
+    (n, 4) float64
+        Squares, see `Squares`, from the start on, at most `MAX_RAY_SQUARES`.
     """
     squares: list[tuple[float, float, float, float]] = []
     dx, dy = cosine_sine(bearing)
@@ -109,8 +178,10 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
         # The ray has left the grid.
         if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):
             break
+
         empty = int(grid.clear[quadrant, iy, ix])
         edge = max(1, empty)
+        # The empty square extends from the cell in the direction of the ray.
         left, low = (ix if dx > 0 else ix - edge + 1), (iy if dy > 0 else iy - edge + 1)
         squares.append(
             (
@@ -131,9 +202,18 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
 def collision_candidates(
     state: State, bodies: Bodies, row: int, reach: float
 ) -> list[int]:
-    """Return rows of bodies whose circles come within `reach` m of a body's.
+    """Return rows of bodies whose circles are within `reach` m of a body's circle.
 
     A step may have to compare these bodies.
+
+    Parameters
+    ----------
+    state, bodies : State, Bodies
+        Poses and radii of all bodies.
+    row : int
+        Row of the body in question; it is left out.
+    reach : float
+        Distance between circles, m.
     """
     away = elementwise.hypot(
         state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1]

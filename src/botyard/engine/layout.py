@@ -40,10 +40,13 @@ NO_BODY: Final = -2
 class Mode(IntEnum):
     """Meaning of the target of an axis."""
 
-    # m/s or rad/s
+    # The target is a velocity, m/s or rad/s.
     VELOCITY = 0
-    # Remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
+    # The target is the remaining distance, m (x axis), or a heading in the odometry
+    # frame, rad (rotation).
     POSITION = 1
+    # Steering angle, rad (rotation of a body that steers)
+    STEERING = 2
 
 
 class Control(IntEnum):
@@ -52,15 +55,15 @@ class Control(IntEnum):
     It defines the meaning of `State.demand`, in world axes.
     """
 
-    # No mass (kinematic)
+    # The body has no mass (it is kinematic).
     NONE = 0
-    # Motors, by the targets of the axes
+    # Motors move the body, by the targets of its axes.
     MOTORS = 1
-    # Force and torque, N, N, N·m
+    # A force and torque act on the body, N, N, N·m.
     FORCE = 2
-    # PD controller with a goal pose, m, m, rad
+    # A PD controller moves the body to a goal pose, m, m, rad.
     POSE = 3
-    # Velocity, m/s, m/s, rad/s
+    # The body has a given velocity, m/s, m/s, rad/s.
     TWIST = 4
 
 
@@ -76,12 +79,44 @@ class OdometryErrorMode(IntEnum):
 
 
 # Kernels compare arrays with plain numbers, which compilers fold.
-VELOCITY_MODE, POSITION_MODE = map(int, Mode)
+VELOCITY_MODE, POSITION_MODE, STEERING_MODE = map(int, Mode)
 NO_CONTROL, MOTORS, FORCE, POSE, TWIST = map(int, Control)
 NO_ERRORS, CONSTANT, RANDOM_INIT, RANDOM_EACH_UPDATE, PERFECT = map(
     int, OdometryErrorMode
 )
-NO_DRIVE, DIFF, OMNI = map(int, Drive)
+# The state has no other kinds: see `Kinematics.motion`.
+NO_DRIVE, DIFF, OMNI, ACKERMANN, TRICYCLE, MECANUM = map(int, list(Drive)[:6])
+# Drives of these numbers steer: two comparisons test all of them.
+FIRST_STEERED, LAST_STEERED = ACKERMANN, TRICYCLE
+# Drives from this number on have a row in `State.steer`.
+FIRST_WITH_WHEELS: Final = ACKERMANN
+
+SIDE: Final = 0
+"""Column of `State.steer` of a Mecanum drive: its odometry of the distance to the left, m."""
+ANGLE, RATE, TOP_RATE, LIMIT, WHEELBASE, OFFSET, BY_ANGLE = range(7)
+"""Columns of `State.steer`.
+
+`ANGLE`: measured steering angle, rad, positive to the left. `RATE`: limit in force of
+its rate, rad/s, 0: unlimited. The rest are of the model, see
+`botyard.model.kinematics.Steering`: `TOP_RATE`, rad/s, `LIMIT`, rad, `WHEELBASE`, m,
+`OFFSET`, rad, and `BY_ANGLE`, 0 or 1.
+"""
+STEER_COLUMNS: Final = 7
+"""Number of columns of `State.steer`."""
+LEADER, FOLLOWER = range(2)
+"""Columns of `Bodies.train`: rows of the body in front of one, and of the trailer behind
+it; −1: none."""
+HITCH, DRAWBAR, BEND = range(3)
+"""Columns of `Bodies.hitch`: distance of the hitch behind the origin of the body in front,
+and of the axle from the hitch, m; greatest angle, rad."""
+SLIDE: Final = 9
+"""Column of `Bodies.slips`: place of the centre of rotation in front of the origin, m."""
+SLIP_COLUMNS: Final = 10
+"""Number of columns of `Bodies.slips`."""
+
+
+SPEED, SLIP, SCALE = range(3)
+"""Columns of `Bodies.ground`: limit of the speed, m/s; slip; odometry scale."""
 
 
 class State(NamedTuple):
@@ -148,6 +183,10 @@ class State(NamedTuple):
         Row of the body that carries it; −1: none.
     hold : (n, 3) float64
         Its pose in the frame of its carrier: m, m, rad.
+    steer : (n, 7) float64 or (0, 7) float64
+        Steering, see `ANGLE`, or distance to the left of a Mecanum drive, see `SIDE`; 0 for
+        all other bodies. Without such a body it has no rows, so that other worlds neither
+        store nor copy it.
     """
 
     pose: F8
@@ -182,6 +221,7 @@ class State(NamedTuple):
     demand: F8
     carrier: I8
     hold: F8
+    steer: F8
 
 
 # Columns that a step may change come first, because the snapshot of every step copies
@@ -206,14 +246,28 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     ("demand", np.float64, 3),
     ("carrier", np.int64, 0),
     ("hold", np.float64, 3),
+    ("steer", np.float64, STEER_COLUMNS),
 )
 assert tuple(f[0] for f in _FIELDS) == State._fields
 
 
-def allocate_state(n: int) -> tuple[State, U1]:
+def allocate_state(n: int, steers: bool = False) -> tuple[State, U1]:
     """Return a zeroed state of `n` rows, and the block of bytes below its arrays.
 
     The block allows to copy all arrays at once.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies.
+    steers : bool
+        Whether a body steers or has a Mecanum drive: otherwise `State.steer` has no rows.
+
+    Returns
+    -------
+    tuple of (State, (size,) uint8)
+        Arrays are views of the block, so that a copy of its bytes is a copy of the
+        state.
     """
     views: dict[str, tuple[int, Any, tuple[int, ...]]] = {}
     offset = 0
@@ -221,9 +275,10 @@ def allocate_state(n: int) -> tuple[State, U1]:
         kind: np.dtype[Any] = np.dtype(dtype)
         # NumPy views of 8-byte numbers must start at multiples of 8.
         offset = -(-offset // 8) * 8
-        shape = (n, columns) if columns else (n,)
+        rows = n if steers or name != "steer" else 0
+        shape = (rows, columns) if columns else (rows,)
         views[name] = (offset, kind, shape)
-        offset += kind.itemsize * n * max(columns, 1)
+        offset += kind.itemsize * rows * max(columns, 1)
 
     block = np.zeros(max(offset, 1), np.uint8)
     return view_state(block, views), block
@@ -232,7 +287,13 @@ def allocate_state(n: int) -> tuple[State, U1]:
 def changing_bytes(n: int) -> int:
     """Return the number of leading bytes of a state's block that a step may change.
 
-    Only commands and callers change the rest.
+    Only commands and callers change the rest. `State.steer`, which steps also change, is
+    the last array: copy the whole block if it has rows.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies.
     """
     total = 0
     for _, dtype, columns in _CHANGING:
@@ -241,7 +302,15 @@ def changing_bytes(n: int) -> int:
 
 
 def view_state(block: U1, views: dict[str, tuple[int, Any, tuple[int, ...]]]) -> State:
-    """Return a `State` over a block of bytes."""
+    """Return a `State` over a block of bytes.
+
+    Parameters
+    ----------
+    block : (size,) uint8
+        Bytes of all arrays. Writes to the state change them.
+    views : dict of str to (int, dtype, tuple of int)
+        Offset, bytes, dtype and shape of each array, in the order of `State`.
+    """
     arrays = []
     for offset, kind, shape in views.values():
         size = int(np.prod(shape)) * kind.itemsize
@@ -275,11 +344,22 @@ class Bodies(NamedTuple):
     edge : (n_verts,) float64
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     wheels : (n, 2) float64
-        Diameter of the right wheel divided by the left one's, and half the track width, m:
-        sources of odometry errors.
+        Diameter of the right wheel divided by the left one's, and half the track width (of
+        four wheels: `Kinematics.lever`), m: sources of odometry errors.
     drift : (n, 4) float64
         Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`: rad²/rad,
         rad²/m, m²/m, m²/rad.
+    slips : (n, 10) float64 or (0, 10) float64
+        Matrix from a displacement to its odometry, row by row, and `SLIDE`. Without a body
+        whose wheels slip or differ it has no rows.
+    train : (n, 2) int64 or (0, 2) int64
+        Body in front of a trailer, and trailer behind a body, see `LEADER`. Without a
+        trailer it has no rows.
+    hitch : (n, 3) float64 or (0, 3) float64
+        Hitch in front of each trailer, see `HITCH`; rows as in `train`.
+    trail : (n, 6) float64 or (0, 6) float64
+        Workspace of a step: pose of a trailer after a motion of its head, m, m, rad, and its
+        body twist, m, m, rad; rows as in `train`.
     exact : (n,) int8
         1: ramps are integrated exactly, see `botyard.engine.kernels.motion`.
     lead : (n, 3) float64
@@ -298,6 +378,9 @@ class Bodies(NamedTuple):
         Workspace for the corners of one body.
     near : (n,) int64
         Workspace for the bodies near a moving one.
+    ground : (n, 3) float64 or (0, 3) float64
+        Effects of the floor on each body in this step, see `SPEED`. Workspace of a step; it
+        has no rows unless a zone of the floor acts on robots.
     """
 
     part_start: I8
@@ -311,6 +394,10 @@ class Bodies(NamedTuple):
     edge: F8
     wheels: F8
     drift: F8
+    slips: F8
+    train: I8
+    hitch: F8
+    trail: F8
     exact: I1
     lead: F8
     feels: I1
@@ -318,6 +405,7 @@ class Bodies(NamedTuple):
     leeway: F8
     scratch: F8
     near: I8
+    ground: F8
 
 
 class Grid(NamedTuple):
@@ -363,6 +451,13 @@ class Grid(NamedTuple):
     walls : (4, w) float64
         Each wall once, in the wide cell of its middle: start point and vector to the end
         point, as in `seg`, and `WALL_LANES` infinite ones. Without any, beams walk the grid.
+    zones : (z, 7) float64
+        Zones of the floor that act on robots: bounds x0, y0, x1, y1, m; speed limit, m/s,
+        infinite without one; slip and odometry scale, NaN without one.
+    zone_start : (z + 1,) int64
+        Zone k owns the corners zone_start[k] … zone_start[k + 1] − 1.
+    zone_verts : (k, 2) float64
+        Corners of the zones, m.
     """
 
     x0: float
@@ -384,6 +479,9 @@ class Grid(NamedTuple):
     wall_ny: int
     wall_start: I4
     walls: F8
+    zones: F8
+    zone_start: I8
+    zone_verts: F8
 
 
 class Bins(NamedTuple):
@@ -432,7 +530,19 @@ class Bins(NamedTuple):
 
 
 class World(NamedTuple):
-    """All arrays of a world, which kernels take as one `Pack`."""
+    """All arrays of a world, which kernels take as one `Pack`.
+
+    Attributes
+    ----------
+    state : State
+        Dynamic state of all bodies.
+    bodies : Bodies
+        Their shapes.
+    bins : Bins
+        Bodies by position.
+    grid : Grid
+        Static world.
+    """
 
     state: State
     bodies: Bodies

@@ -52,7 +52,7 @@ class MassState(NamedTuple):
 class Impulses(NamedTuple):
     """Contacts of the last substep, with which the next one starts (warm starting).
 
-    They are sorted; there is room for m.
+    The contacts are sorted; there is room for m of them.
 
     Attributes
     ----------
@@ -295,7 +295,13 @@ The step is done, and the body was put back.
 
 
 def mass_state(n: int) -> MassState:
-    """Return the state of `n` new bodies."""
+    """Return the state of `n` new bodies, with or without mass.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies, with or without mass.
+    """
     return MassState(
         np.full((n, 3), np.nan),
         np.zeros(n),
@@ -306,7 +312,13 @@ def mass_state(n: int) -> MassState:
 
 
 def join_states(a: MassState, b: MassState) -> MassState:
-    """Return the rows of `a` followed by the rows of `b`."""
+    """Return the state of two groups of bodies, one after the other.
+
+    Parameters
+    ----------
+    a, b : MassState
+        State of the first rows, and of the rows after them. Both are copied.
+    """
     return MassState(
         np.concatenate([a.seen, b.seen]),
         np.concatenate([a.depth, b.depth]),
@@ -317,7 +329,13 @@ def join_states(a: MassState, b: MassState) -> MassState:
 
 
 def impulses(room: int) -> Impulses:
-    """Return an empty table with room for `room` contacts."""
+    """Return an empty table with room for `room` contacts.
+
+    Parameters
+    ----------
+    room : int
+        Number of contacts that it holds at most.
+    """
     return Impulses(
         np.zeros(1, np.int64),
         np.zeros(1),
@@ -329,7 +347,23 @@ def impulses(room: int) -> Impulses:
 def workspace(
     n: int, slots: int, corners: int, pairs: int, walls: int, touches: int
 ) -> Workspace:
-    """Return a workspace for `n` bodies, with room for slots, corners, pairs and so on."""
+    """Return a workspace of zeros.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies of the world.
+    slots : int
+        Room for bodies that take part in a step.
+    corners : int
+        Room for the corners of their convex pieces.
+    pairs : int
+        Room for pairs of near bodies.
+    walls : int
+        Room for walls near bodies; a wall counts once for each body.
+    touches : int
+        Room for contacts.
+    """
     return Workspace(
         slot_of=np.zeros(n, np.int64),
         kind=np.zeros(n, np.int64),
@@ -356,7 +390,18 @@ def workspace(
 def moving(
     state: State, bodies: Bodies, bins: Bins, before: F8, before_vel: F8, order: I8
 ) -> Moving:
-    """Return the arrays of a world for `Moving`."""
+    """Return the arrays of a world for `Moving`.
+
+    Parameters
+    ----------
+    state, bodies, bins : State, Bodies, Bins
+        Arrays of the world. The result refers to the same arrays.
+    before, before_vel : (n, 3) float64
+        Poses, m, m, rad, and velocities, m/s, m/s, rad/s, before the other bodies
+        moved.
+    order : (n,) int64
+        Rows by `State.uid`.
+    """
     return Moving(
         state.pose,
         state.vel,
@@ -387,7 +432,13 @@ def moving(
 
 
 def walls(grid: Grid) -> Walls:
-    """Return the walls of a grid."""
+    """Return the walls of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world. The result refers to the same arrays.
+    """
     return Walls(
         grid.x0,
         grid.y0,

@@ -2,8 +2,8 @@
 
 Clients may teleport robots, but do not own the machine. Overlapping bodies are all
 tested against each other, and by each other's sensors, which costs the square of their
-number: a thousand bodies on one place take ten seconds per step. Driving never leads
-there.
+number: a thousand bodies in one place take ten seconds per step. Bodies that
+drive never get into one place.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from botyard.geometry import distance
 from botyard.names import shown
 
 PLACE_RADIUS: Final = 0.3
-"""Distance below which bodies count as being on one place, m."""
+"""Distance below which bodies count as being in one place, m."""
 MAX_PER_PLACE: Final = 4
-"""Highest number of bodies on one place."""
+"""Number of bodies in one place at which clients cannot add another body there."""
 
 
 class OverlapLimit:
-    """Positions of all bodies after the placements that wait for the next step.
+    """Positions of all bodies, including placements that wait for the next step.
 
     Parameters
     ----------
@@ -40,20 +40,41 @@ class OverlapLimit:
         self._cells: dict[tuple[int, int], set[str]] = {}
 
     def place(self, name: str) -> tuple[float, float]:
-        """Return the position of a body after a waiting placement, m.
+        """Return the position of a body after a waiting placement.
 
-        Raise KeyError if no body has that name.
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+
+        Returns
+        -------
+        tuple of float
+            x, y in the frame of the world, m.
+
+        Raises
+        ------
+        KeyError
+            There is no body of that name.
         """
         self._look()
         return self._places[name]
 
     def enter(self, name: str, x: float, y: float) -> None:
-        """Note that a command of this step puts a body at (`x`, `y`), m.
+        """Note that a command of this step puts a body at a place.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        x, y : float
+            Place in the frame of the world, m. A place out of the bounds of the world
+            is not noted: the command itself reports it.
 
         Raises
         ------
         KeyError
-            No body has that name.
+            There is no body of that name.
         CommandError
             `MAX_PER_PLACE` other bodies are already there.
         """
@@ -68,7 +89,14 @@ class OverlapLimit:
         self._cells.setdefault(_cell(x, y), set()).add(name)
 
     def check(self, name: str, x: float, y: float) -> None:
-        """Check that a body, which may be new, can be put at (`x`, `y`), m.
+        """Check that a body can be put at a place.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body, which may be new; the body itself is not counted.
+        x, y : float
+            Place in the frame of the world, m.
 
         Raises
         ------
@@ -78,6 +106,7 @@ class OverlapLimit:
         self._look()
         if not _is_in_world(x, y):
             return
+        # Cells are as wide as the radius: near bodies are in this cell or next to it.
         i, j = _cell(x, y)
         near = (
             n
@@ -88,23 +117,25 @@ class OverlapLimit:
         others = sum(
             n != name and distance(self._places[n], (x, y)) < PLACE_RADIUS for n in near
         )
+
         if others >= MAX_PER_PLACE:
             raise CommandError(
-                f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: "
-                f"{others} other bodies are already on that place"
+                f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: {others} "
+                "other bodies already overlap at that place"
             )
 
     def forget(self) -> None:
-        """Read all positions again, because the world continues from another state."""
+        """Discard all positions, because the world continues from another state."""
         self._of = (-1, None)
 
     def _look(self) -> None:
-        """Read all positions again after a step or a change of bodies."""
+        """Read all positions again if a step was done or bodies changed."""
         engine = self._engine
         now = (engine.clock.tick, engine.rows)
         # The mapping of rows is a new object after each change of bodies.
         if now[0] == self._of[0] and now[1] is self._of[1]:
             return
+
         self._of = now
         xy = engine.state.pose[:, :2].tolist()
         self._places = {
@@ -124,6 +155,7 @@ def _is_in_world(x: float, y: float) -> bool:
 
 
 def _cell(x: float, y: float) -> tuple[int, int]:
+    """Return the square of edge `PLACE_RADIUS` that holds a place."""
     return math.floor(x / PLACE_RADIUS), math.floor(y / PLACE_RADIUS)
 
 

@@ -13,14 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from botyard.engine.kernels.latency import (
-    COUNT,
-    FIRST,
-    RING,
-    ROOM,
-    VALUES,
-    WIDTH,
-)
+from botyard.engine.kernels.delayrings import COUNT, FIRST
+from botyard.engine.kernels.latency import RING, ROOM, VALUES, WIDTH
 from botyard.engine.layout import F8, I8
 from botyard.engine.tables import Column, Table
 
@@ -48,7 +42,13 @@ class Waiting(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Self:
-        """Return the values of several parts one after another."""
+        """Return the values of several parts one after another.
+
+        Parameters
+        ----------
+        parts : list of Waiting
+            One part or more; the values of all parts have the same width.
+        """
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -63,7 +63,8 @@ class RingTable(Table):
     times : (S, 2) int64
         Headers and slots of all rings.
     values, marks : (V,) float64, (V,) integers
-        Values of all slots, as many as the ring is wide.
+        Values of all slots. The width of a ring is the number of values in each of its
+        slots.
     """
 
     columns: ClassVar = {"place": Column(np.int64, 4, saved=False)}
@@ -75,6 +76,7 @@ class RingTable(Table):
 
     def __init__(self) -> None:
         super().__init__()
+        # Row 0 is the header of all rings without room, and is always empty.
         self._allocate(1, 0)
 
     def _allocate(self, slots: int, values: int) -> None:
@@ -89,26 +91,70 @@ class RingTable(Table):
         return counts
 
     def ring(self, row: int) -> I8:
-        """Return the ring of a row, (1 + k, 2), valid until a ring gets more room."""
+        """Return the ring of a row, as kernels take it.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+
+        Returns
+        -------
+        (1 + k, 2) int64
+            View of the header and of k slots; valid until a ring of the table gets more
+            room.
+        """
         at, room = self.place[row, RING], self.place[row, ROOM]
         return self.times[at : at + 1 + room]
 
     def contents(self, row: int) -> tuple[F8, NDArray[Any]]:
-        """Return values and marks of the slots of a row's ring, (k, w) each."""
+        """Return values and marks of the slots of a row's ring.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+
+        Returns
+        -------
+        tuple of ((k, w) float64, (k, w) integers)
+            Views by slot, not by age, see `used_slots`; valid until a ring gets more
+            room.
+        """
         _, room, at, width = self.place[row].tolist()
         part, shape = slice(at, at + room * width), (room, width)
         return self.values[part].reshape(shape), self.marks[part].reshape(shape)
 
     def waiting(self, row: int) -> Waiting:
-        """Return a copy of the values in the ring of a row."""
+        """Return a copy of the values in the ring of a row.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+
+        Returns
+        -------
+        Waiting
+            Values, oldest first.
+        """
         ring = self.ring(row)
         values, marks = self.contents(row)
         slots = used_slots(ring)
         return Waiting(ring[1:][slots], values[slots], marks[slots])
 
     def refill(self, row: int, waiting: Waiting) -> None:
-        """Replace the values in the ring of a row."""
+        """Replace the values in the ring of a row.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+        waiting : Waiting
+            New values, oldest first. The ring gets the room that they need.
+        """
         count, width = waiting.values.shape
+        # A restored ring may have other readings than the present device.
         if width != self.place[row, WIDTH] or count > self.place[row, ROOM]:
             self.release(row)
             if count:
@@ -132,24 +178,44 @@ class RingTable(Table):
         self.times[self.place[:, RING]] = 0
 
     def release(self, row: int) -> None:
-        """Give up the ring of a row, and drop its values."""
+        """Give up the ring of a row, and drop its values.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row. Its memory is used again when another ring gets more
+            room.
+        """
+        # The room in the arrays is used again at the next growth.
         self.place[row] = 0
 
     def make_room(self, rows: I8, width: I8 | int, least: int = MIN_ROOM) -> None:
-        """Double the room of the rings of these rows, to at least `least` slots.
+        """Double the room of some rings.
 
-        `width`, (k,) or a number, is the number of values in a slot of each ring.
+        All rings move: views of them are no longer valid.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Rows of the rings.
+        width : (k,) int64 or int
+            Number of values in a slot of each ring.
+        least : int
+            Least number of slots of each ring. `max_room` limits it in any case.
         """
+        # Copy the rings before any of them moves.
         old = [(row, self.waiting(row)) for row in np.flatnonzero(self.counts).tolist()]
         place = self.place
         place[rows, WIDTH] = width
         place[rows, ROOM] = np.minimum(
             np.maximum(2 * place[rows, ROOM], max(least, MIN_ROOM)), self.max_room
         )
+
         # All rings move, so that the room of removed rows is used again.
         room = place[:, ROOM]
         slots = np.where(room > 0, 1 + room, 0)
         sizes = room * place[:, WIDTH]
+        # The sum starts at 1, because row 0 belongs to rings without room.
         place[:, RING] = np.where(room > 0, 1 + np.cumsum(slots) - slots, 0)
         place[:, VALUES] = np.cumsum(sizes) - sizes
         self._allocate(1 + int(slots.sum()), int(sizes.sum()))
@@ -158,8 +224,20 @@ class RingTable(Table):
 
 
 def used_slots(ring: I8) -> I8:
-    """Return the slots of the values in a ring, oldest first."""
+    """Return the slots of the values in a ring, oldest first.
+
+    Parameters
+    ----------
+    ring : (1 + k, 2) int64
+        Header and slots of a ring.
+
+    Returns
+    -------
+    (n,) int64
+        Numbers of the slots in use, counted from 0 after the header.
+    """
     first, count = ring[0].tolist()
+    # The divisor is at least 1, since a ring may have no slots.
     slots: I8 = (first + np.arange(count)) % max(len(ring) - 1, 1)
     return slots
 

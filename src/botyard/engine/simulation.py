@@ -1,7 +1,7 @@
 """Host object of the engine: it runs the step.
 
-It drains commands, calls the step, and publishes snapshots. There is one writer (design
-§2): only `Engine` writes the state; its bases have the bodies and the commands. It
+It applies queued commands, calls the step, and publishes snapshots. There is one writer
+(design §2): only `Engine` writes the state; its bases have the bodies and the commands. It
 knows neither files nor protocols nor kinds of sensors. Devices are tables, which may
 act, and `SensePhase` objects, which are notified when rows change and called once per
 step.
@@ -10,6 +10,7 @@ step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -21,7 +22,7 @@ from botyard.engine.build import (
     build_bodies,
 )
 from botyard.engine.channels import Sent
-from botyard.engine.commands import Command, SetVelocities
+from botyard.engine.commands import Command
 from botyard.engine.kernels.packed import WorldPack
 from botyard.engine.layout import (
     NO_BODY,
@@ -30,12 +31,16 @@ from botyard.engine.layout import (
     allocate_state,
 )
 from botyard.engine.rng import DEFAULT_SEED, seed_word
+from botyard.engine.sharedstep import SharedStep
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE
 from botyard.engine.tables import Table
-from botyard.engine.wallgrid import build_grid
+from botyard.engine.velocities import SetVelocities
+from botyard.engine.wallgrid import build_grid, with_floor
+from botyard.model.floor import Floor
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
+from botyard.processes.parallel import Workers
 
 MAX_ROWS_AT_ONCE: Final = 200_000
 """Highest number of bodies times steps in one call of compiled code.
@@ -45,9 +50,9 @@ The call then takes less than a tenth of a second.
 
 
 class SensePhase(Protocol):
-    """Sensors of one kind as the engine sees them.
+    """Sensors of one kind, as the engine uses them.
 
-    They change nothing in the world. They also measure while time stands still.
+    Sensors change nothing in the world, and also measure while time stands still.
     """
 
     @property
@@ -59,18 +64,18 @@ class SensePhase(Protocol):
     def remembers(self) -> bool:
         """Whether the sensors must measure in every step, with or without readers.
 
-        They must if a measurement affects later ones.
+        This is necessary if a measurement affects later ones.
         """
         ...
 
     def rebuild(self, engine: Engine) -> None:
-        """Adapt to bodies that were added, removed or reordered."""
+        """Renew derived data after bodies were added, removed or reordered."""
         ...
 
     def forget(self) -> None:
-        """Drop earlier measurements after time was set.
+        """Drop earlier measurements because the world continues from another state.
 
-        They are not the past of the present state.
+        They do not belong to the past of the new state.
         """
         ...
 
@@ -105,6 +110,8 @@ class Engine(BodyRegistry):
         errors of odometry.
     senses : sequence of SensePhase
         Sensors, called in this order in every step, and when the world settles.
+    workers : Workers, optional
+        Threads that step a world of many bodies; by default it has one.
     """
 
     def __init__(
@@ -117,6 +124,7 @@ class Engine(BodyRegistry):
         odometry_error_mode: OdometryErrorMode = OdometryErrorMode.RANDOM_EACH_UPDATE,
         tables: Sequence[Table] = (),
         senses: Sequence[SensePhase] = (),
+        workers: Workers | None = None,
     ) -> None:
         super().__init__(
             scene,
@@ -127,6 +135,8 @@ class Engine(BodyRegistry):
             (*tables, *(sense.table for sense in senses)),
         )
         self._senses = tuple(senses)
+        if workers is not None and workers.count > 1:
+            self._shared = SharedStep(workers)
         self._add_boxes(scene)
 
     def _rebuilt(self) -> None:
@@ -134,6 +144,22 @@ class Engine(BodyRegistry):
         for sense in self._senses:
             sense.rebuild(self)
         self._publish()
+
+    def replace_floor(self, floor: Floor | None) -> None:
+        """Replace the floor between two steps.
+
+        Walls and bodies stay. Pheromone fields with an unchanged description keep their
+        levels.
+
+        Parameters
+        ----------
+        floor : Floor or None
+            New floor.
+        """
+        self.scene = replace(self.scene, floor=floor)
+        self.grid = with_floor(self.grid, floor)
+        self._renew_fields(keeps=True)
+        self._rebuilt()
 
     # -- Restoration of a state
 
@@ -147,15 +173,36 @@ class Engine(BodyRegistry):
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
         under_way: Mapping[str, Sequence[Sent]] = MappingProxyType({}),
     ) -> None:
-        """Set time, seed, waiting commands (see `queued`) and commands under way.
+        """Set time, seed, waiting commands and commands under way.
 
-        Columns of the state are written before.
+        Write the columns of the state before this call, and call `resumed` after it.
+
+        Parameters
+        ----------
+        tick : int
+            Number of steps done.
+        step_us : int
+            Simulated time of a step, µs.
+        seed : int
+            Seed of all random draws.
+        sequence : int
+            Number of commands queued so far; the next command gets the next number.
+        queue : sequence of (str, str, int, Command or SetVelocities)
+            Commands that wait for the next step, as from `queued`.
+        under_way : mapping of str to sequence of Sent
+            Commands under way by name of the body, see `Channels.under_way`.
+
+        Raises
+        ------
+        KeyError
+            A command is for a body that does not exist.
         """
         self._queue, self._bulk = [], []
         self.clock.tick, self.clock.step_us = tick, step_us
         self.channels.empty_all()
         for name, sent in under_way.items():
             self.channels.resume(name, self.rows[name], sent)
+
         for sense in self._senses:
             sense.forget()
         for name, source, number, command in queue:
@@ -176,7 +223,13 @@ class Engine(BodyRegistry):
         self._rebuilt()
 
     def reseed(self, seed: int) -> None:
-        """Use another seed for all random draws from now on."""
+        """Use another seed for all random draws from now on.
+
+        Parameters
+        ----------
+        seed : int
+            Seed; its low 64 bits count.
+        """
         self.seed, self.seed_word = seed, seed_word(seed)
 
     # -- Time
@@ -189,7 +242,18 @@ class Engine(BodyRegistry):
         Steps between the first and the last one run in compiled code if only bodies
         without mass take part in them. Sensors can be skipped there, because their
         readings would have no reader.
+
+        Parameters
+        ----------
+        n : int
+            Number of steps; 0 does nothing.
+
+        Returns
+        -------
+        Snapshot
+            State after the last step. Its arrays are overwritten two steps later.
         """
+        # The first step runs in full, because it applies queued commands.
         while n > 0:
             self._step()
             n -= 1
@@ -202,28 +266,35 @@ class Engine(BodyRegistry):
 
     def _step(self) -> None:
         dt = self.clock.dt
+        # Delayed sensors that have never measured do so now, also without a reader.
         for sense in self._senses:
             sense.begin(self)
+        # Commands first, since plans may depend on targets.
         self._drain()
         for plan in self._plans:
             plan(self)
+
         if self.dynamics is None:
             self._advance(MOVE | FOLLOW)
         else:
+            # Keeps the poses before the step: pushes derive velocities from them.
             self.dynamics.begin(self.state, self.bodies, self.bins, self.grid)
             self._advance(MOVE)
             self.dynamics.step(self.clock.dt, self.specs)
             self._advance(FOLLOW)
 
         self.clock.tick += 1
+        # Set this after the tick: the obstacles belong to the step that has just ended.
         self._met_at = self.clock.tick if self._notes_contacts else None
         # Carried bodies follow before sensors measure, but after all carriers have
         # moved.
         self._carry()
+        # Devices act on the new poses, and sensors see the result in the same step.
         for act in self._acts:
             act(self, dt)
         for sense in self._senses:
             sense.sense(self)
+        # Publish last, so that a snapshot never shows half a step.
         self._publish()
 
     def _is_plain(self) -> bool:
@@ -244,6 +315,7 @@ class Engine(BodyRegistry):
 
         The steps run in parts, so that a program can be interrupted.
         """
+        # Python handles Ctrl-C only between two calls of compiled code.
         most = max(MAX_ROWS_AT_ONCE // max(len(self.specs), 1), 1)
         try:
             while count > 0:
@@ -254,23 +326,38 @@ class Engine(BodyRegistry):
 
             self._met_at = None
         except BaseException:
+            # The tick may have advanced before the interrupt: the snapshot must agree
+            # with it.
             self._publish()
             raise
 
     def note_contacts(self) -> None:
-        """Note the obstacles of bodies in each step from now on, see `met`.
+        """Store the obstacle of each blocked body in every step from now on; `met` returns it.
 
         It costs time only for stopped bodies.
         """
+        # The flag is never cleared: another program may still rely on it.
         if not self._notes_contacts:
             self._notes_contacts = True
             self.bodies = self.bodies._replace(feels=self.bodies.feels | NOTES_CONTACTS)
 
     def met(self, row: int) -> int | None:
-        """Return the row of a body's obstacle in the last step, or `WALL`.
+        """Return the obstacle of a body in the last step.
 
-        Return None if it was not noted, or if bodies with mass did.
+        Parameters
+        ----------
+        row : int
+            Row of the body.
+
+        Returns
+        -------
+        int or None
+            Row of the obstacle, or `WALL`. None if obstacles are not noted
+            (`note_contacts`), and for a body that only bodies with mass stopped. A body
+            that moved freely keeps its last obstacle: `State.stall` says whether it is
+            blocked.
         """
+        # Notes of an earlier step would show an obstacle that is gone.
         if self._met_at != self.clock.tick:
             return None
         found = int(self.bins.met[row])
@@ -279,8 +366,13 @@ class Engine(BodyRegistry):
     def settle(self) -> Snapshot:
         """Apply queued commands and take all readings without a step.
 
-        For placing bodies before the first step, and while paused. No device acts:
+        Use it to place bodies before the first step, or while paused. No device acts:
         grippers, batteries and joints stay as they are.
+
+        Returns
+        -------
+        Snapshot
+            State with the same time as before.
         """
         self._drain()
         self._advance(PLACE)
@@ -297,6 +389,6 @@ class Engine(BodyRegistry):
 
 
 def empty_world() -> Pack[World]:
-    """Return an empty world, as an argument with which kernels are compiled."""
+    """Return an empty world, with which kernels are called once to compile them."""
     state, _ = allocate_state(0)
     return WorldPack()(state, build_bodies(()), build_bins(0), build_grid(Scene()))

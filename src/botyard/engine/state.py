@@ -22,21 +22,29 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import MAX_COORDINATE
-from botyard.engine.layout import Control, Mode, OdometryErrorMode, State
+from botyard.engine.layout import STEER_COLUMNS, State
 from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
-from botyard.engine.tables import MAX_STATE_NUMBER, NOBODY, Column, Table
+from botyard.engine.tables import Column, Table
 from botyard.errors import StateError
-from botyard.model.kinematics import Drive
-from botyard.model.shapes import digested
 from botyard.names import shown
 
 if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
+from botyard.engine.columnchecks import (
+    ANY_FINITE,
+    check_carriers,
+    check_column,
+    check_poses,
+    check_steering,
+    is_span,
+)
 
+# The last byte is no letter, so that text files never match.
 MAGIC: Final = b"botyard\x01"
+"""First bytes of every state, by which other files are recognized."""
+# A view of a small column costs more than a copy of it.
 MIN_VIEWED_BYTES: Final = 4096
-"""Size from which columns are written from a view, bytes; smaller ones are copied."""
+"""Least size of a column that is written without a copy, bytes."""
 VERSION: Final = 2
 """Version of the format that is written.
 
@@ -49,49 +57,51 @@ that wrote it. 2: digests of descriptions do not depend on the shape of classes
 (`botyard.model.shapes`).
 """
 READS: Final = (1, 2)
-"""Versions that can be read."""
+"""Versions of the format that can be read."""
 DIGESTED: Final = (1, "0.1.0")
-"""Version and program in a head whose digest is computed.
+"""Values that replace version and program of a head when its digest is computed.
 
-The same world has the same digest in every version.
+Thus the same world has the same digest in every version.
 """
+# The checksum detects damage, not forgery: eight bytes are enough.
 CHECKSUM: Final = 8
 """Size of the checksum at the end, bytes."""
-MAX_TICK: Final = 10**15
-"""Highest number of a step."""
-MIN_SUBSTEP: Final = 1e-9
-MAX_SPAN: Final = 60.0
-"""Least and greatest length of a substep of bodies with mass, s."""
 UNSAVED: Final = {"uid"}
 """Columns of `State` that are not saved: `uid` is computed from the body's name."""
 H = TypeVar("H")
 
-_RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "mode_x": (0, max(Mode)),
-    "mode_a": (0, max(Mode)),
-    "stall": (0, 1),
-    "estop": (0, 1),
-    "motors": (0, 1),
-    "held": (0, 1),
-    "drive": (0, max(Drive)),
-    "err_mode": (0, max(OdometryErrorMode)),
-    "control": (0, max(Control)),
-}
-"""Least and greatest value of the columns of `State` that are flags or enumerations."""
-
 
 class Begin(msgspec.Struct, array_like=True):
-    """Fields with which a head of every version starts."""
+    """First fields of a head, which are the same in every version of the format.
+
+    Attributes
+    ----------
+    version : int
+        Version of the format.
+    program : str
+        Version of the program that wrote it.
+    """
 
     version: int
     program: str
 
 
 class Declared(NamedTuple):
-    """Saved column: name, type, shape of a row, table column, and count of rows.
+    """Saved column.
 
-    `column` is None outside of tables. `rows` names the count of rows that is its
-    length.
+    Attributes
+    ----------
+    name : str
+        Name, with the name of its table in front.
+    dtype : dtype
+        Type of its numbers.
+    shape : tuple of int
+        Shape of a row.
+    column : Column or None
+        Declaration in a table; None outside of tables.
+    rows : str
+        Name of the count of rows that is its length: a table, `BODIES`, `CONTACTS` or
+        `STEERED`.
     """
 
     name: str
@@ -105,8 +115,14 @@ BODIES: Final = ""
 """Value of `Declared.rows`: a row for each body."""
 CONTACTS: Final = "contact"
 """Value of `Declared.rows`: a row for each contact of a body with mass."""
+STEERED: Final = "steer"
+"""Value of `Declared.rows`: a row for each body if one of them has a row of wheels (it
+steers or has a Mecanum drive), otherwise none.
+
+States without such a body do not have the column, so that they are the states of
+versions before it.
+"""
 _ANY: Final = Column(np.float64, unbounded=True)
-_ANY_FINITE: Final = (-MAX_STATE_NUMBER, MAX_STATE_NUMBER)
 _MASS: Final = tuple(
     Declared(
         f"mass.{name}",
@@ -117,7 +133,8 @@ _MASS: Final = tuple(
     )
     for (name, array), (low, high) in zip(
         mass_state(0)._asdict().items(),
-        ((0, 0), _ANY_FINITE, (0, 1), _ANY_FINITE, _ANY_FINITE),
+        # In the order of `MassState`; `seen` is unbounded, because NaN marks new bodies.
+        ((0, 0), ANY_FINITE, (0, 1), ANY_FINITE, ANY_FINITE),
         strict=True,
     )
 )
@@ -131,17 +148,35 @@ _CONTACTS: Final = tuple(
 
 
 def declared(
-    engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None
+    engine: Engine,
+    *,
+    masses: bool,
+    steers: bool,
+    tables: Iterable[Table] | None = None,
 ) -> list[Declared]:
-    """Return the saved columns in a fixed order.
+    """Return the declarations of all saved columns in a fixed order.
 
-    `masses` includes the columns of bodies with mass. `tables` replaces the engine's.
+    The order is a part of the format: columns of `State`, of the tables, of bodies with
+    mass.
+
+    Parameters
+    ----------
+    engine : Engine
+        Engine whose columns are declared.
+    masses : bool
+        Whether columns of bodies with mass are included.
+    steers : bool
+        Whether the column of wheels is included.
+    tables : iterable of Table, optional
+        Tables to declare instead of the engine's own, such as the ones of a saved
+        world.
     """
     found = [
-        Declared(n, a.dtype, a.shape[1:], None, BODIES)
+        Declared(n, a.dtype, a.shape[1:], None, STEERED if n == STEERED else BODIES)
         for n, a in engine.state._asdict().items()
-        if n not in UNSAVED
+        if n not in UNSAVED and (steers or n != STEERED)
     ]
+
     for table in engine.tables.values() if tables is None else tables:
         for name, column in table.saved.items():
             array = getattr(table, name)
@@ -159,15 +194,23 @@ def declared(
 
 
 def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
-    """Yield the numbers of the saved columns, in the order of `declared`."""
+    """Yield the numbers of the saved columns, in the order of `declared`.
+
+    Parameters
+    ----------
+    engine : Engine
+        Engine whose state is saved. The arrays are its own, not copies.
+    """
+    # The columns are written in the order in which they are read, without names.
     for name, array in engine.state._asdict().items():
-        if name not in UNSAVED:
+        if name not in UNSAVED and (name != STEERED or len(array)):
             yield array
 
     for table in engine.tables.values():
         for name in table.saved:
             yield getattr(table, name)
 
+    # The number of contacts varies, so that only used rows are saved.
     dynamics = engine.dynamics
     if dynamics is not None:
         yield from dynamics.state
@@ -175,23 +218,48 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
         yield from (dynamics.table.key[:count], dynamics.table.impulse[:count])
 
 
-def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
-    """Return a digest of the names and types of all columns.
+def schema(
+    engine: Engine, *, steers: bool, tables: Iterable[Table] | None = None
+) -> bytes:
+    """Return a digest of the names and types of all columns, 8 bytes.
 
-    It reveals states with other columns. `tables`: see `declared`.
+    A state with other columns has another digest.
+
+    Parameters
+    ----------
+    engine : Engine
+        Engine whose columns are declared.
+    steers : bool
+        Whether a body has a row of wheels.
+    tables : iterable of Table, optional
+        See `declared`.
     """
     text = ";".join(
         f"{d.name}:{d.dtype.str}:{d.shape}"
-        for d in declared(engine, masses=True, tables=tables)
+        for d in declared(engine, masses=True, steers=steers, tables=tables)
     )
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
-    """Return the state bytes of a head and columns."""
+    """Return the state bytes of a head and columns.
+
+    Parameters
+    ----------
+    head : bytes
+        Encoded head, MessagePack.
+    columns : sequence of array
+        Columns in the order of `declared`.
+
+    Returns
+    -------
+    bytes
+        State in the layout that the module describes, with its checksum.
+    """
     parts = [MAGIC, struct.pack("<I", len(head)), head, *map(_numbers, columns)]
     checksum = hashlib.blake2b(digest_size=CHECKSUM)
     for part in parts:
+        # Part by part, because joining first would need another copy of all bytes.
         checksum.update(part)
     return b"".join([*parts, checksum.digest()])
 
@@ -199,7 +267,7 @@ def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
 def _numbers(column: NDArray[Any]) -> bytes | memoryview:
     """Return the bytes of a column, as a view if it is large.
 
-    Another copy of all columns takes as long as their checksum.
+    A copy of all columns would take as long as their checksum.
     """
     return (
         column.tobytes()
@@ -211,11 +279,25 @@ def _numbers(column: NDArray[Any]) -> bytes | memoryview:
 def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     """Split a state into its head, decoded as `kind`, and the bytes of its columns.
 
+    Parameters
+    ----------
+    state : bytes
+        State, as from `join`.
+    kind : type
+        Class of the head.
+    max_bytes : int
+        Greatest size that is read, bytes.
+
+    Returns
+    -------
+    tuple of (head, memoryview)
+        Decoded head, and the bytes of the columns, which are not copied.
+
     Raises
     ------
     StateError
-        The bytes are not a state, are damaged, of an unsupported version, or longer than
-        `max_bytes`.
+        The bytes are not a state, are damaged, of an unsupported version, or longer
+        than `max_bytes`.
     """
     if not isinstance(state, (bytes, bytearray, memoryview)):
         raise StateError(
@@ -230,6 +312,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
             "(budget.bytes raises that)"
         )
 
+    # Four bytes hold the length of the head.
     begin = len(MAGIC) + 4
     if len(data) < begin + CHECKSUM or bytes(data[: len(MAGIC)]) != MAGIC:
         raise StateError("state: expected bytes of save_state, found other data")
@@ -240,6 +323,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
         raise StateError("state: it is damaged: its checksum does not match")
 
     (size,) = struct.unpack("<I", data[len(MAGIC) : begin])
+    # The length may be forged: a checksum proves nothing about its author.
     if size > len(data) - begin - CHECKSUM:
         raise StateError(
             f"state: expected a head of {size} bytes, found "
@@ -260,6 +344,20 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
 
 
 def _decoded(head: memoryview, kind: type[H]) -> H:
+    """Return the decoded head of a state.
+
+    Parameters
+    ----------
+    head : memoryview
+        Encoded head, MessagePack.
+    kind : type
+        Class of the head, or `Begin` for its first fields.
+
+    Raises
+    ------
+    StateError
+        The bytes are not such a head.
+    """
     try:
         return msgspec.msgpack.decode(head, type=kind)
     # A class that checks its values raises ValueError.
@@ -268,7 +366,14 @@ def _decoded(head: memoryview, kind: type[H]) -> H:
 
 
 def program(version: str) -> str:
-    """Return the name of a program that wrote a state."""
+    """Return the name of a program that wrote a state.
+
+    Parameters
+    ----------
+    version : str
+        Version in the head; it may come from a foreign file, and is shortened for
+        messages.
+    """
     return f"botyard {shown(version, 40)}"
 
 
@@ -289,11 +394,16 @@ def read_columns(
     data : memoryview
         Bytes of the columns.
     rows : mapping of str to int
-        Number of rows of each table, of `BODIES` and of `CONTACTS`.
+        Number of rows of each table, of `BODIES`, of `CONTACTS` and of `STEERED`.
     masses : bool
         Whether there are columns of bodies with mass.
     tables : iterable of Table, optional
         See `declared`.
+
+    Returns
+    -------
+    dict of str to array
+        Read-only views of `data` by the names of `declared`.
 
     Raises
     ------
@@ -302,7 +412,8 @@ def read_columns(
     """
     found: dict[str, NDArray[Any]] = {}
     at = 0
-    for one in declared(engine, masses=masses, tables=tables):
+    steers = rows.get(STEERED, 0) > 0
+    for one in declared(engine, masses=masses, steers=steers, tables=tables):
         n = rows.get(one.rows, 0)
         size = one.dtype.itemsize * n * math.prod(one.shape)
         if n < 0 or at + size > len(data):
@@ -310,7 +421,7 @@ def read_columns(
         values = np.frombuffer(data[at : at + size], one.dtype).reshape(n, *one.shape)
         # Each column is checked before any is used, so that a bad state changes
         # nothing.
-        _check(one.name, values, one.column, rows[BODIES])
+        check_column(one.name, values, one.column, rows[BODIES])
         found[one.name] = values
         at += size
 
@@ -318,30 +429,42 @@ def read_columns(
         raise StateError(
             f"state: expected no bytes after the columns, found {len(data) - at}"
         )
-    _check_poses(found["pose"])
-    _check_carriers(found["carrier"])
+    # Writers need the column, also without rows.
+    found.setdefault(STEERED, np.zeros((0, STEER_COLUMNS)))
+    check_poses(found["pose"])
+    check_carriers(found["carrier"])
+    check_steering(found["drive"], found[STEERED])
     return found
 
 
 def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> None:
     """Check columns that callers have written, as `read_columns` does, for kernels.
 
+    Parameters
+    ----------
+    state : State
+        State of all bodies.
+    masses : tuple of (MassState, Impulses), optional
+        Data of bodies with mass; None without any.
+
     Raises
     ------
     StateError
         A number is out of range.
     """
+    # Worlds have no head, so that their arrays give the counts.
     count = len(state.pose)
     for name, values in state._asdict().items():
         if name not in UNSAVED:
-            _check(name, values, None, count)
+            check_column(name, values, None, count)
 
-    _check_poses(state.pose)
-    _check_carriers(state.carrier)
+    check_poses(state.pose)
+    check_carriers(state.carrier)
+    check_steering(state.drive, state.steer)
     if masses is not None:
         mass, contacts = masses
         for one in _MASS:
-            _check(
+            check_column(
                 one.name,
                 getattr(mass, one.name.removeprefix("mass.")),
                 one.column,
@@ -349,25 +472,32 @@ def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> No
             )
 
         size, span = int(contacts.size[0]), float(contacts.span[0])
+        # Kernels loop up to `size` without a bounds check.
         if not 0 <= size <= len(contacts.key) or not is_span(span):
             raise StateError(
                 "state: contacts of bodies with mass: expected at most "
                 f"{len(contacts.key)}, found {size}"
             )
 
-        _check("contact.impulse", contacts.impulse[:size], _CONTACTS[1].column, count)
-
-
-def is_span(span: float) -> bool:
-    """Return whether a value of `Impulses.span`, s, is possible."""
-    return span == 0.0 or MIN_SUBSTEP <= span <= MAX_SPAN
+        check_column(
+            "contact.impulse", contacts.impulse[:size], _CONTACTS[1].column, count
+        )
 
 
 def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
     """Copy columns of `read_columns` into an engine with the same numbers of rows.
 
     `write_masses` copies the rest.
+
+    Parameters
+    ----------
+    engine : Engine
+        Engine with the same bodies and devices in the same rows. In-place: `state` and
+        tables.
+    found : mapping of str to array
+        Result of `read_columns`.
     """
+    # Copy in place, because kernels and snapshots hold these arrays.
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             array[...] = found[name]
@@ -380,9 +510,19 @@ def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
 def write_masses(
     engine: Engine, found: Mapping[str, NDArray[Any]], span: float
 ) -> None:
-    """Copy the columns of bodies with mass into an engine, after outlines are restored.
+    """Copy the columns of bodies with mass into an engine.
 
-    `span`: see `Impulses`.
+    Restore outlines before this call, because a change of outlines would wake the
+    bodies.
+
+    Parameters
+    ----------
+    engine : Engine
+        Engine with the same bodies. In-place: `dynamics`; without it nothing is done.
+    found : mapping of str to array
+        Result of `read_columns` with `masses`.
+    span : float
+        `Impulses.span`: length of the last substep, s.
     """
     if engine.dynamics is not None:
         key = found["contact.key"]
@@ -392,85 +532,31 @@ def write_masses(
         engine.dynamics.load(MassState(*(found[one.name] for one in _MASS)), contacts)
 
 
-def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) -> None:
-    low, high = (
-        _RANGES.get(name, (-math.inf, math.inf))
-        if column is None
-        else (column.low, column.high)
-    )
-    if column is not None and column.refers:
-        low, high = NOBODY, bodies - 1
-    elif values.dtype.kind == "f" and not (column is not None and column.unbounded):
-        low, high = max(low, -MAX_STATE_NUMBER), min(high, MAX_STATE_NUMBER)
-    elif column is not None and column.unbounded:
-        return
-
-    # NaN also fails the comparison.
-    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):
-        wrong = values[~((values >= low) & (values <= high))]
-        raise StateError(
-            f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}"
-        )
-
-
-def _check_poses(pose: NDArray[Any]) -> None:
-    if len(pose) and not (
-        np.abs(pose[:, :2]).max() <= MAX_COORDINATE
-        and np.abs(pose[:, 2]).max() <= math.pi
-    ):
-        raise StateError(
-            f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and "
-            "headings within ±π"
-        )
-
-
-def _check_carriers(carrier: NDArray[Any]) -> None:
-    """Check that carried bodies carry nothing, and hence that no body carries itself."""
-    if len(carrier) and not (
-        int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)
-    ):
-        raise StateError("state: carrier: expected rows of bodies")
-
-    carried = carrier[carrier != NOBODY]
-    # Chains of carriers would need several passes per step, and could be circular.
-    if (carrier[carried] != NOBODY).any():
-        raise StateError("state: carrier: expected that carried bodies carry nothing")
-
-
 def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
-    """Return a 64-bit digest of a head and columns."""
+    """Return a 64-bit digest of a head and columns.
+
+    Parameters
+    ----------
+    head : bytes
+        Encoded head; version and program in it are `DIGESTED`.
+    columns : iterable of array
+        Columns in the order of `declared`.
+    """
     digest = hashlib.blake2b(head, digest_size=8)
     for column in columns:
+        # Strides of views must not change the digest.
         digest.update(np.ascontiguousarray(column).data)
     return int.from_bytes(digest.digest(), "little")
 
 
-def object_digest(value: object) -> bytes:
-    """Return the digest of a description, 16 bytes.
-
-    A description is a frozen dataclass of the model, with arrays.
-    `botyard.model.shapes` defines what the digest covers.
-    """
-    return hashlib.blake2b(
-        msgspec.msgpack.encode(digested(value), enc_hook=_plain), digest_size=16
-    ).digest()
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return [
-            value.dtype.str,
-            list(value.shape),
-            np.ascontiguousarray(value).tobytes(),
-        ]
-
-    if isinstance(value, np.generic):
-        return value.item()
-    return str(value)
-
-
 def row_keys(table: Table) -> list[Any]:
-    """Return `Row.key` of all rows of a table, in order."""
+    """Return `Row.key` of all rows of a table, in order.
+
+    Parameters
+    ----------
+    table : Table
+        Table of devices.
+    """
     return [row.key for row in table.rows]
 
 
@@ -479,13 +565,13 @@ __all__ = [
     "CONTACTS",
     "DIGESTED",
     "READS",
+    "STEERED",
     "VERSION",
     "Begin",
     "columns_of",
     "declared",
     "digest_of",
     "join",
-    "object_digest",
     "program",
     "read_columns",
     "row_keys",

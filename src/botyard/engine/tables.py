@@ -5,8 +5,8 @@ A battery, a gripper or a joint has one row.
 `State` holds the values that all bodies have. The state of devices, which only some
 bodies carry, is in a `Table` of their kind. A row belongs to a body and is removed with
 it, and a column may refer to bodies. Array code and kernels work on whole columns. A
-`Row` is the view of one row for Python programs. State that is kept anywhere else is
-lost when a world is saved.
+`Row` is the view of one row for Python programs. State outside of tables is not
+saved with a world.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NOBODY: Final = -1
 MAX_STATE_NUMBER: Final = 1e15
 """Largest magnitude of a number in a saved state, except in `unbounded` columns."""
 MAX_ONE_BY_ONE: Final = 8
-"""Number of rows up to which removal moves up the following rows for each.
+"""Highest number of rows that are removed one by one by moving later rows up.
 
-Removing more rows at once copies the remaining ones.
+If more rows are removed at once, the remaining rows are copied.
 """
 VERSION: Final = "version"
 """Name of the optional column that counts the writes to a row."""
@@ -87,9 +87,19 @@ class Column(NamedTuple):
         return max(self.low, float(whole.min)), min(self.high, float(whole.max))
 
     def check(self, name: str, value: object) -> None:
-        """Raise ArgumentError for values that do not fit.
+        """Check that values fit the column.
 
-        They are not numbers, or of another shape, or out of bounds.
+        Parameters
+        ----------
+        name : str
+            Name of the column, for the message.
+        value : object
+            Number, or `width` numbers.
+
+        Raises
+        ------
+        ArgumentError
+            The values are not numbers, of another shape, or out of bounds.
         """
         given = np.asarray(value)
         low, high = self.bounds
@@ -111,9 +121,14 @@ class Column(NamedTuple):
 
 
 def renumber(references: I8, new: I8) -> None:
-    """Renumber references to bodies in place; `NOBODY` stays.
+    """Renumber references to bodies in place; `NOBODY` stays unchanged.
 
-    `new` holds the new row of each old one.
+    Parameters
+    ----------
+    references : (k,) int64
+        Rows of bodies. In-place.
+    new : (n,) int64
+        New row of each old row; `NOBODY` for a removed body.
     """
     # `NOBODY` is −1, which is the index of the appended element.
     references[:] = np.append(new, NOBODY)[references]
@@ -141,7 +156,7 @@ class Table:
     optional: ClassVar[bool] = False
     """Whether the table exists only while it has rows.
 
-    It does for devices that few worlds have.
+    Tables of devices that few worlds have are optional.
     """
     inhibits: ClassVar[bool] = False
     """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
@@ -171,12 +186,14 @@ class Table:
         self.failure: Exception | None = None
         """Exception that `act` or `plan` of an optional table has raised.
 
-        They are not called again.
+        Neither method is called again.
         """
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
         """Callback for each write to a row by `Row.write`."""
         self._fitted = 0
-        """Number of rows of the columns; more than rows while many are added."""
+        """Number of rows in the arrays of the columns; more than `len(self)` while rows
+        are added.
+        """
         self._reserve(4)
         self._fit(0)
 
@@ -201,10 +218,22 @@ class Table:
         return self._rows
 
     def add(self, row: Row[Any], body: int, **values: object) -> int:
-        """Add a row for a body, and return the number of the new row.
+        """Add a row for a body.
 
-        `body` is the row of the body in `State`, `row` the view of the new row, and
-        `values` the values of its columns.
+        Parameters
+        ----------
+        row : Row
+            View of the new row.
+        body : int
+            Row of the body in `State`, or `NOBODY`.
+        **values
+            Values of columns by name; others get their `Column.start`. They are not
+            checked.
+
+        Returns
+        -------
+        int
+            Number of the new row, which is the last one.
         """
         n = len(self._rows)
         if n == len(self._room["body"]):
@@ -212,6 +241,7 @@ class Table:
             self._reserve(2 * n)
         if n >= self._fitted:
             self._fit(n + 1)
+
         # Spare rows are zero.
         for name, start in self._starts:
             self._room[name][n] = start
@@ -226,6 +256,11 @@ class Table:
         """Make room for about `count` rows that are added until the end of the context.
 
         Columns are then cut to size once, not for each row.
+
+        Parameters
+        ----------
+        count : int
+            Expected number of rows. More rows may be added, at a higher cost.
         """
         n = len(self._rows)
         if n + count > len(self._room["body"]):
@@ -237,10 +272,13 @@ class Table:
             self._fit(len(self._rows))
 
     def renumber(self, new: I8) -> None:
-        """Renumber and remove rows after bodies were removed.
+        """Renumber and remove rows after bodies were removed or permuted.
 
-        `new` holds the new row of each old body, and `NOBODY` for removed bodies, whose
-        rows are removed.
+        Parameters
+        ----------
+        new : (n,) int64
+            New row of each old body; `NOBODY` for removed bodies, whose rows are
+            removed.
         """
         n = len(self._rows)
         if not n:
@@ -248,6 +286,7 @@ class Table:
         # Rows that belong to no body stay.
         stays = np.append(new, 0)[self.body] != NOBODY
         gone = np.flatnonzero(~stays)
+
         for i in gone.tolist():
             self._rows[i].detach()
         m = n - len(gone)
@@ -272,9 +311,12 @@ class Table:
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Permute the rows, and remove rows that `order` does not have.
+        """Permute the rows, and remove rows that the new order does not have.
 
-        `order` holds the present number of each new row.
+        Parameters
+        ----------
+        order : sequence of int
+            Present number of each new row.
         """
         index = np.array(order, np.int64)
         stay = set(order)
@@ -301,7 +343,14 @@ class Table:
             self._room[name] = room
 
     def _fit(self, n: int) -> None:
-        """Make the attributes of the columns views of the first `n` rows."""
+        """Make the attributes of the columns views of the first `n` rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows. The views are new objects: kernels and callers must not keep
+            old ones.
+        """
         self.layout += 1
         self._fitted = n
         vars(self).update((name, room[:n]) for name, room in self._room.items())
@@ -313,7 +362,16 @@ K = TypeVar("K", bound=Table)
 class Row(Generic[K]):
     """View of one row of a table, which represents a device for Python programs.
 
-    It follows its row when other rows are removed.
+    The view stays valid when other rows are removed.
+
+    Parameters
+    ----------
+    table : Table
+        Table that gets the new row.
+    body : int
+        Row of the body that it belongs to, or `NOBODY`.
+    **values
+        Values of columns by name.
 
     Attributes
     ----------
@@ -323,7 +381,8 @@ class Row(Generic[K]):
     number : int
         Present number in the table.
     key : hashable
-        Identity among the rows of its table, also in saved states: the name of the owner.
+        Identity among the rows of its table, also in saved states: the name of the
+        owner.
     """
 
     def __init__(
@@ -336,10 +395,15 @@ class Row(Generic[K]):
     def write(self, **values: Any) -> None:
         """Set columns of this row from outside of the step; the journal records it.
 
+        Parameters
+        ----------
+        **values
+            Numbers by name of the column.
+
         Raises
         ------
         ArgumentError
-            A value does not fit its column. Nothing is written then.
+            A value does not fit its column. In this case, nothing is written.
         """
         table, number = self.table, self.number
         for name, value in values.items():
@@ -352,7 +416,7 @@ class Row(Generic[K]):
             table.on_write(self, values)
 
     def detach(self) -> None:
-        """Keep the last values in a table of its own, after its body was removed."""
+        """Move the last values of this row to a separate table after its body was removed."""
         # Handles of removed robots must still be readable, for example by a program's
         # last call.
         old, number = self.table, self.number
@@ -383,6 +447,13 @@ def cell(kind: type[T], column: str = "") -> T:
     """Declare an attribute of a `Row`: a bool, int or float in a column.
 
     The default column has the name of the attribute.
+
+    Parameters
+    ----------
+    kind : type
+        bool, int or float. Reading returns it; writing goes through `Row.write`.
+    column : str
+        Name of the column; the default is the name of the attribute.
     """
     return cast(T, _Cell(kind, column))
 

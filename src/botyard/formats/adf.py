@@ -1,6 +1,6 @@
 """Reader of AMBF description files (ADF, YAML).
 
-They contain bodies, joints, sensors, vehicles, actuators, cameras and lights.
+The files contain bodies, joints, sensors, vehicles, actuators, cameras and lights.
 Properties that a plane cannot represent (heights, axes that are not vertical, meshes)
 are reported and ignored (ambf-messages.md §9).
 """
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def _described(scope: Scope) -> Described:
-    """Return all objects of a file."""
+    """Return all objects that a description file contains."""
     for key in ("soft bodies", "multibody"):
         if key in scope.root:
             scope.warn(
@@ -74,7 +74,7 @@ def _described(scope: Scope) -> Described:
 def _all_of(
     scope: Scope, kind: str, make: Callable[[Scope, str, Table], T | None]
 ) -> tuple[T, ...]:
-    """Return the objects of one list.
+    """Return the objects that one list of the file names.
 
     As in AMBF, an object that refers to a missing body is noted and left out.
     """
@@ -83,7 +83,7 @@ def _all_of(
         try:
             one = make(scope, key, table)
         except LeftOut as reason:
-            scope.note(table, f"{reason}: it is left out")
+            scope.note(table, f"{reason}: the object is left out")
             continue
 
         if one is not None:
@@ -95,7 +95,7 @@ def _all_of(
 def read_adf(
     path: str | Path, options: Options = Options(), others: dict[str, str] | None = None
 ) -> Described:
-    """Read a description file.
+    """Read an AMBF description file.
 
     Parameters
     ----------
@@ -118,7 +118,23 @@ def read_adf(
 def parse_adf(
     source: Source, options: Options = Options(), others: dict[str, str] | None = None
 ) -> Described:
-    """Parse a description in memory; see `read_adf`."""
+    """Parse the contents of an AMBF description file; see `read_adf`.
+
+    Parameters
+    ----------
+    source : Source
+        File contents, with the name for messages.
+    options : Options
+        Limits, and receiver of notes about ignored parts.
+    others : dict of str to str, optional
+        Names of the bodies of files read before, by namespace and key; the bodies of
+        this file are added.
+
+    Raises
+    ------
+    FormatError
+        The file is invalid. The error names the line, the expected and the found value.
+    """
     return _described(Scope(source, options, {} if others is None else others))
 
 

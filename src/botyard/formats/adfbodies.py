@@ -20,13 +20,34 @@ from botyard.numerics.elementary import atan2, total
 
 COLOR: Final = "#b08050"
 DEFAULT_GAIN: Final = 10.0
-"""Default proportional gain of controllers."""
+"""Proportional gain of controllers for which the file gives none."""
 MIN_INERTIA: Final = 1e-4
-"""Smallest inertia of joints, kg·m² or kg."""
+"""Smallest inertia of a joint, kg·m² or kg."""
 
 
 def read_body(scope: Scope, key: str, table: Table) -> tuple[BoxObject, Offer] | None:
-    """Read a body; None for an infinite plane."""
+    """Return the body that a table of the file describes.
+
+    Parameters
+    ----------
+    scope : Scope
+        File that is being read; the body's name and mass are added to it.
+    key : str
+        Key of the body in the file.
+    table : Table
+        Its description.
+
+    Returns
+    -------
+    (BoxObject, Offer) or None
+        Body, kinematic if it has no mass, and how it is published. None for an infinite
+        plane.
+
+    Raises
+    ------
+    FormatError
+        The shape is unknown, or a value is out of range.
+    """
     parts = _shapes(scope, table)
     if not parts:
         scope.note(table, "an infinite plane is ignored")
@@ -47,8 +68,8 @@ def read_body(scope: Scope, key: str, table: Table) -> tuple[BoxObject, Offer] |
         color=COLOR,
         dynamics=dynamics,
     )
-    # These keys are read above only if the body has a mass; otherwise they must not
-    # be reported as unknown.
+    # These keys are read above only if the body has a mass. Reading them here keeps
+    # them from being reported as unknown for other bodies.
     for unused in (
         "inertia",
         "friction",
@@ -121,7 +142,7 @@ def _dynamics(scope: Scope, table: Table, mass: float) -> DynamicsSpec:
     try:
         return DynamicsSpec(
             mass=mass,
-            # An inertia of 0 stands for the inertia of the shape.
+            # An inertia of 0 means the inertia of the shape.
             inertia=iz or None,
             center=center,
             friction=0.5 if friction is None else friction.number("static", 0.5, 0.0),
@@ -139,7 +160,7 @@ def _dynamics(scope: Scope, table: Table, mass: float) -> DynamicsSpec:
 
 
 def _shapes(scope: Scope, table: Table) -> tuple[Outline, ...]:
-    """Return the outlines of a body in the plane; empty for a floor."""
+    """Return the outlines of a body in the plane; empty for an infinite floor."""
     rows = table.rows("compound collision shape")
     if rows:
         found = [
@@ -174,20 +195,46 @@ def _shapes(scope: Scope, table: Table) -> tuple[Outline, ...]:
             outline = _shape(scope, table, name, size, offset)
             return () if outline is None else (outline,)
 
-    scope.note(table, "has no shape besides a possible mesh: it becomes a box of 0.5 m")
+    scope.note(
+        table,
+        "expected a shape other than a mesh, found none: the body becomes a box of "
+        "0.5 m",
+    )
     return (rectangle(0.5, 0.5),)
 
 
 def _shape(
     scope: Scope, table: Table, name: str, size: Table | None, offset: Pose
 ) -> Outline | None:
-    """Return the outline of a shape; None for an infinite plane.
+    """Return the outline that a shape of the file has in the plane.
 
-    An infinite plane has a normal and an offset instead of lengths.
+    Parameters
+    ----------
+    scope : Scope
+        File that is being read.
+    table : Table
+        Description of the body, for errors.
+    name : str
+        Kind of the shape, for example ``box``.
+    size : Table or None
+        Its geometry, lengths in m.
+    offset : Pose
+        Pose of the shape in the frame of the body: m, m, rad.
+
+    Returns
+    -------
+    outline or None
+        Corners in the frame of the body, m. None for an infinite plane, which has a
+        normal and an offset instead of lengths.
+
+    Raises
+    ------
+    FormatError
+        The kind is unknown, or the geometry is missing.
     """
     kind = name.strip().lower()
     if size is None:
-        raise table.fail("", f"expected a geometry for the shape {name}")
+        raise table.fail("", f"expected a geometry for the shape {name}, found none")
     around: Outline
     if kind in ("sphere", "cylinder", "cone", "capsule", "uppersphere"):
         radius = size.size("radius")
@@ -217,7 +264,24 @@ def _shape(
 
 
 def read_joint(scope: Scope, key: str, table: Table) -> JointSpec:
-    """Read a joint; a joint that cannot move in a plane stays for clients."""
+    """Return the joint that a table of the file describes.
+
+    Parameters
+    ----------
+    scope : Scope
+        File that is being read; its bodies have been read.
+    key : str
+        Key of the joint in the file.
+    table : Table
+        Its description.
+
+    Raises
+    ------
+    LeftOut
+        A body that the joint connects does not exist.
+    FormatError
+        The type is unknown, or a value is out of range.
+    """
     kind = table.text("type", "revolute").strip().lower()
     name = table.text("name", key.split(" ", 1)[-1])
     parent, child = (
@@ -237,7 +301,8 @@ def read_joint(scope: Scope, key: str, table: Table) -> JointSpec:
     ):
         scope.note(
             table,
-            f"joints of type {shown(kind)} do not move in a plane: it becomes a fixed joint",
+            f"joints of type {shown(kind)} do not move in a plane: this one becomes "
+            "a fixed joint",
         )
         kind = "fixed"
     elif kind not in ("revolute", "continuous", "hinge", "fixed") and not slides:
@@ -260,8 +325,8 @@ def read_joint(scope: Scope, key: str, table: Table) -> JointSpec:
         table.get(unused)
 
     size = math.sqrt(total(a * a for a in axis)) or 1.0
-    # A joint moves its child in the plane if its axis is vertical (revolute) or
-    # horizontal (prismatic), within about 25° or 6°.
+    # A joint moves its child in the plane if its axis is vertical within about 25°
+    # (revolute), or horizontal within about 6° (prismatic).
     upright = abs(axis[2]) / size
     # Other joints are kept for clients, but do not move.
     planar = upright < 0.1 if slides else upright > 0.9
@@ -273,8 +338,8 @@ def read_joint(scope: Scope, key: str, table: Table) -> JointSpec:
     if not slides and axis[2] < 0.0:
         scope.note(
             table,
-            "its axis points down: its angles are clockwise in the file, but "
-            "counter-clockwise here",
+            "the axis of the joint points down: its angles are clockwise in the "
+            "file, but counter-clockwise in botyard",
         )
 
     limits, gains, rates = (

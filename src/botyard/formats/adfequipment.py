@@ -21,7 +21,29 @@ from botyard.numerics.elementary import atan2, cos, hypot, sin
 
 
 def read_sensor(scope: Scope, key: str, table: Table) -> RaySensorSpec | None:
-    """Read a range sensor; None for another kind."""
+    """Return the range sensor that a table of the file describes.
+
+    Parameters
+    ----------
+    scope : Scope
+        File that is being read.
+    key : str
+        Key of the sensor in the file.
+    table : Table
+        Its description.
+
+    Returns
+    -------
+    RaySensorSpec or None
+        None for another kind of sensor, and for one whose rays are all vertical.
+
+    Raises
+    ------
+    LeftOut
+        The parent body of the sensor does not exist, or a joint carries that body.
+    FormatError
+        The sensor has no rays, or a value is out of range.
+    """
     kind = table.text("type", "Proximity").strip().lower()
     if kind not in ("proximity", "resistance"):
         scope.note(table, f"sensors of type {shown(kind)} are ignored")
@@ -30,8 +52,8 @@ def read_sensor(scope: Scope, key: str, table: Table) -> RaySensorSpec | None:
     if kind == "resistance":
         scope.note(
             table,
-            "a resistance sensor: it detects objects like a proximity sensor, "
-            "but has no resistance",
+            "resistance sensors detect objects like proximity sensors, but have no "
+            "resistance in botyard",
         )
 
     parent = scope.mount_name(table)
@@ -49,13 +71,14 @@ def read_sensor(scope: Scope, key: str, table: Table) -> RaySensorSpec | None:
     fan = table.table("parametric")
     if fan is not None:
         rays += _fan(scope, fan)
-    # Counted before the rays are stored: a parametric sensor can request any
-    # number.
+    # Count the rays before they are stored: a parametric sensor can request any number.
     scope.meter.add("beams", len(rays))
     if not rays and array:
         return None
     if not rays:
-        raise table.fail("", "expected rays, as array, parametric or direction")
+        raise table.fail(
+            "", "expected rays (array, parametric or direction), found none"
+        )
     placed = tuple(compose(mount, ray) for ray in rays)
     offer = scope.offer(table, "sensors/")
     for unused in ("name", "visible size"):
@@ -72,7 +95,7 @@ def read_sensor(scope: Scope, key: str, table: Table) -> RaySensorSpec | None:
 
 
 def _ray(scope: Scope, row: Table) -> Pose | None:
-    """Return a ray in the plane; None for a vertical one."""
+    """Return the pose of a ray in the plane; None for a vertical ray."""
     x, y, _ = row.vector("offset")
     dx, dy, _ = row.vector("direction", (1.0, 0.0, 0.0))
     if hypot(dx, dy) < 1e-9:
@@ -81,13 +104,26 @@ def _ray(scope: Scope, row: Table) -> Pose | None:
 
 
 def _fan(scope: Scope, fan: Table) -> list[Pose]:
-    """Return the rays of a parametric sensor.
+    """Return the rays of a sensor whose rays are given by parameters.
 
-    They are spread over the horizontal angle and start at the start offset.
+    The rays are spread over the horizontal angle.
+
+    Parameters
+    ----------
+    scope : Scope
+        File that is being read.
+    fan : Table
+        Number of rays (``resolution``), angle between the first and the last one, rad,
+        and distance of their starts from the sensor, m.
+
+    Returns
+    -------
+    list of Pose
+        Start and direction of each ray in the frame of the sensor: m, m, rad.
     """
     count = int(fan.number("resolution", 0.0, 1, 100_000)) if "resolution" in fan else 0
     if count < 1:
-        raise fan.fail("resolution", "expected the number of rays")
+        raise fan.fail("resolution", "expected the number of rays, found none")
     angle, start = (
         fan.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi),
         fan.number("start offset", 0.0),
@@ -103,12 +139,12 @@ def _fan(scope: Scope, fan: Table) -> list[Pose]:
 
 
 def read_camera(scope: Scope, key: str, table: Table) -> ViewSpec:
-    """Read a camera."""
+    """Return the camera that a table of the file describes."""
     return _view(scope, key, table, is_light=False)
 
 
 def read_light(scope: Scope, key: str, table: Table) -> ViewSpec:
-    """Read a light."""
+    """Return the light that a table of the file describes."""
     return _view(scope, key, table, is_light=True)
 
 
@@ -170,7 +206,7 @@ def _view(scope: Scope, key: str, table: Table, *, is_light: bool) -> ViewSpec:
 
 
 def read_vehicle(scope: Scope, key: str, table: Table) -> VehicleSpec:
-    """Read a vehicle."""
+    """Return the vehicle that a table of the file describes."""
     chassis = scope.body_name(table, "chassis")
     name = scope.name(key, table)
     wheels = []
@@ -210,7 +246,7 @@ def read_vehicle(scope: Scope, key: str, table: Table) -> VehicleSpec:
 
 
 def read_actuator(scope: Scope, key: str, table: Table) -> ActuatorSpec | None:
-    """Read an actuator; None for another kind."""
+    """Return the actuator that a table describes; None for a kind that botyard does not have."""
     if table.text("type", "Constraint").strip().lower() != "constraint":
         scope.note(table, f"actuators of type {table.text('type')} are ignored")
         return None

@@ -51,7 +51,7 @@ class Mass(NamedTuple):
 
 
 class Scope:
-    """A description file that is being read: its names, and the keys that were read.
+    """State of the reading of a description file: its names, and the keys that were read.
 
     Attributes
     ----------
@@ -90,20 +90,39 @@ class Scope:
         self.masses: dict[str, Mass] = {}
 
     def fail(self, where: str, reason: str) -> FormatError:
-        """Return the error of a key, with its line."""
+        """Return an error about a key, with the line of the key; the caller raises it.
+
+        Parameters
+        ----------
+        where : str
+            Path of the key, for example ``$.BODY base.mass``.
+        reason : str
+            Expected and found value.
+        """
         return self._yaml.fail(where, reason)
 
     def note(self, table: Table, text: str) -> None:
-        """Note something about an object."""
+        """Add a note about an object of the file."""
         self.warn(f"{self.source.name}: {table.where.removeprefix('$.')}: {text}")
 
     def note_unread(self, table: Table) -> None:
-        """Note the keys of an object that were not read."""
+        """Add a note that names the keys of an object that were not read."""
         for key in table.unread():
-            self.note(table, f'"{key}" is not read')
+            self.note(table, f'the key "{key}" is ignored')
 
     def listed(self, key: str) -> Iterator[tuple[str, Table]]:
-        """Yield the key and the table of each object of a list."""
+        """Yield the key and the table of each object of a list.
+
+        Parameters
+        ----------
+        key : str
+            One of `_LISTS`, whose value names the objects.
+
+        Raises
+        ------
+        FormatError
+            The value is not a list, or an object is not described.
+        """
         # An empty list is often written as a key without a value.
         names = self.root.get(key) or []
         if not isinstance(names, list):
@@ -120,13 +139,29 @@ class Scope:
             yield name, table
 
     def name(self, key: str, table: Table, base: str = "") -> str:
-        """Return the object's name, without blanks; a number makes it unique (§3)."""
+        """Return the name of an object, without blanks; a number makes it unique (§3).
+
+        Parameters
+        ----------
+        key : str
+            Key of the object. If the description has no name, the part of the key after
+            the first blank is used.
+        table : Table
+            Description of the object.
+        base : str
+            Prefix of the name.
+
+        Raises
+        ------
+        FormatError
+            The name breaks the rule for names.
+        """
         # The key has the kind in front of the name, as in "BODY base".
         wanted = table.text("name", key.split(" ", 1)[-1]).replace(" ", "") or "object"
         name, n = base + wanted, self._numbers.get(base + wanted, 2)
         while name in self._taken:
             name, n = f"{base}{wanted}{n}", n + 1
-        # All lower numbers are taken.
+        # All lower numbers are already in use for this name.
         self._numbers[base + wanted] = n
         try:
             check_name(name, "object")
@@ -138,7 +173,16 @@ class Scope:
         return name
 
     def offer(self, table: Table, sub: str = "") -> Offer:
-        """Return how an object is offered to clients."""
+        """Return the settings by which an object is published to clients.
+
+        Parameters
+        ----------
+        table : Table
+            Description of the object.
+        sub : str
+            Part of the default namespace after the file's namespace, for example
+            ``sensors/``.
+        """
         rates = table.table("publish frequency")
         low, high = (
             (LOW, HIGH)
@@ -160,7 +204,22 @@ class Scope:
         )
 
     def pose(self, table: Table, key: str) -> Pose:
-        """Return the pose in the plane that a key gives."""
+        """Return the pose in the plane that a key of an object gives.
+
+        Parameters
+        ----------
+        table : Table
+            Description of the object.
+        key : str
+            Key of a mapping with ``position`` and ``orientation`` (roll, pitch, yaw),
+            or with x and y. Absent: the origin.
+
+        Returns
+        -------
+        Pose
+            x and y, m, and the yaw, rad in [−π, π]. Heights, roll and pitch are
+            ignored.
+        """
         part = table.table(key)
         if part is None:
             return Pose()
@@ -178,8 +237,8 @@ class Scope:
     def body_name(self, table: Table, key: str) -> str:
         """Return the unique name of the body that a key refers to.
 
-        As in AMBF, it is a body of this file by its key. Otherwise it is a body of any
-        file by its namespace and key, or by a part of these.
+        As in AMBF, the key is first looked up among the bodies of this file, then among the bodies
+        of all files, by namespace and key or by a part of these.
 
         Raises
         ------
@@ -188,7 +247,7 @@ class Scope:
         """
         value = table.text(key)
         if not value:
-            raise LeftOut(f'it names no body as its "{key}"')
+            raise LeftOut(f'expected a body as its "{key}", found none')
         if value in self._names:
             return self._names[value]
         for known, name in self.qualified.items():
@@ -202,10 +261,14 @@ class Scope:
         raise LeftOut(f'{key}: there is no body "{shown(value)}"')
 
     def mount_name(self, table: Table) -> str:
-        """Return the parent of a sensor or an actuator.
+        """Return the name of the body that carries a sensor or an actuator.
 
-        The parent must not be the child of a joint, because the engine has no pose for
-        such a body.
+        The body must not be the child of a joint, because the engine has no pose for such a body.
+
+        Raises
+        ------
+        LeftOut
+            There is no such body, or a joint carries it.
         """
         parent = self.body_name(table, "parent")
         if parent in self.carried:

@@ -49,8 +49,7 @@ _APPEARANCE: Final = frozenset(
         "multipass",
     }
 )
-"""Words of keys that only describe appearance; such keys are ignored without a warning.
-"""
+"""Words in keys that only describe appearance; such keys are ignored without a warning."""
 
 
 def _is_appearance(key: str) -> bool:
@@ -58,11 +57,11 @@ def _is_appearance(key: str) -> bool:
 
 
 class LeftOut(Exception):
-    """An object of the file is left out; the text is the reason."""
+    """An object of the file is left out; the text of the exception is the reason."""
 
 
 class Table:
-    """Mapping of the file that remembers which keys were read."""
+    """Mapping from an AMBF description file; it remembers which of its keys were read."""
 
     def __init__(
         self, fail: Callable[[str, str], FormatError], data: Any, where: str
@@ -80,7 +79,15 @@ class Table:
         return self._data.get(key) is not None
 
     def fail(self, key: str, reason: str) -> FormatError:
-        """Return the error of a key of the mapping."""
+        """Return an error about a key of the mapping; the caller raises it.
+
+        Parameters
+        ----------
+        key : str
+            Key; empty: the mapping itself.
+        reason : str
+            Expected and found value.
+        """
         return self._fail(f"{self.where}.{key}" if key else self.where, reason)
 
     def get(self, key: str) -> Any:
@@ -91,7 +98,22 @@ class Table:
     def number(
         self, key: str, default: float, low: float = -1e9, high: float = 1e9
     ) -> float:
-        """Return a number; `low` and `high` are its limits."""
+        """Return a number of the mapping, which counts as read.
+
+        Parameters
+        ----------
+        key : str
+            Key of the number. A text that holds a number is also accepted.
+        default : float
+            Result if the key is absent or has no value.
+        low, high : float
+            Limits, inclusive.
+
+        Raises
+        ------
+        FormatError
+            The value is not a number, or out of range; the error names the line.
+        """
         value = self.get(key)
         if value is None:
             return default
@@ -107,13 +129,32 @@ class Table:
         return number
 
     def size(self, key: str) -> float:
-        """Return a required length, m."""
+        """Return a required length, m.
+
+        Raises
+        ------
+        FormatError
+            The key is absent, or its value is not from 10⁻⁴ to 10⁴ m.
+        """
         if key not in self:
-            raise self.fail("", f"expected {key}, a length in m")
+            raise self.fail("", f"expected {key}, a length in m, found none")
         return self.number(key, 0.0, 1e-4, 1e4)
 
     def flag(self, key: str, default: bool | None = None) -> bool | None:
-        """Return a truth value."""
+        """Return a truth value of the mapping, which counts as read.
+
+        Parameters
+        ----------
+        key : str
+            Key of the value; 0 and 1 mean false and true.
+        default : bool or None
+            Result if the key is absent or has no value.
+
+        Raises
+        ------
+        FormatError
+            The value is neither a truth value nor a whole number.
+        """
         value = self.get(key)
         if value is None:
             return default
@@ -123,7 +164,7 @@ class Table:
         raise self.fail(key, f"expected true or false, found {brief(value)}")
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text."""
+        """Return a text of the mapping, which counts as read."""
         value = self.get(key)
         if value is None:
             return default
@@ -132,7 +173,7 @@ class Table:
         return str(value)
 
     def table(self, key: str) -> Table | None:
-        """Return the mapping of a key; None if there is none."""
+        """Return the nested mapping of a key; None if the key is absent."""
         value = self.get(key)
         return (
             None if value is None else Table(self._fail, value, f"{self.where}.{key}")
@@ -141,7 +182,15 @@ class Table:
     def vector(
         self, key: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ) -> tuple[float, float, float]:
-        """Return x, y and z."""
+        """Return the components x, y and z of a nested mapping.
+
+        Parameters
+        ----------
+        key : str
+            Key of the nested mapping.
+        default : (float, float, float)
+            Components that are absent have these values.
+        """
         part = self.table(key)
         if part is None:
             return default
@@ -149,14 +198,20 @@ class Table:
         return x, y, z
 
     def rotation(self, key: str) -> tuple[float, float, float]:
-        """Return roll, pitch and yaw, rad."""
+        """Return roll, pitch and yaw of a nested mapping, rad; 0 for an absent angle."""
         part = self.table(key)
         if part is None:
             return 0.0, 0.0, 0.0
         return part.number("r", 0.0), part.number("p", 0.0), part.number("y", 0.0)
 
     def rows(self, key: str) -> list[Table]:
-        """Return the mappings of a list."""
+        """Return the mappings of a list; empty if the key is absent.
+
+        Raises
+        ------
+        FormatError
+            The value is not a list, or an element is not a mapping.
+        """
         value = self.get(key)
         if value is None:
             return []

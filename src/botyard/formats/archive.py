@@ -16,29 +16,48 @@ from botyard.errors import (
     FormatError,
     MapError,
 )
-from botyard.formats import (
-    bitmap,
-    rosmap,
-)
 from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.mapsearch import YAML
+from botyard.formats.suffixes import PICTURES, YAML
 from botyard.model.world import World
 from botyard.names import shown
 
 BUNDLE: Final = ".zip"
+MAX_NAMING: Final = 100
+"""Largest number of files of a rank that are searched for each other's names."""
+_NAMING_BYTES: Final = 2**20
+"""Number of bytes of each that are searched."""
 _CHUNK_BYTES: Final = 1 << 20
 """Number of bytes that are decompressed at a time."""
 
 
 Read = Callable[[Source, Options], World]
-"""Reader of a file of any format (`botyard.formats.registry.read_world`)."""
+"""Type of a function that reads a file of any format, such as
+`botyard.formats.registry.read_world`.
+"""
 
 
 def read_bundle(source: Source, options: Options, read: Read) -> World:
     """Read the world in an archive, which is unpacked into a temporary folder.
 
     References to files outside of that folder are refused.
+
+    Parameters
+    ----------
+    source : Source
+        Contents of the ``.zip``.
+    options : Options
+        Options for reading the main file, and limits of all files together.
+    read : callable
+        Reads a source of any format.
+
+    Raises
+    ------
+    MapError
+        The archive is damaged, or has not exactly one main file.
+    FormatError
+        The main file is invalid. In messages the archive's name replaces the temporary
+        folder.
     """
     meter = Meter(options.budget, source.name)
     try:
@@ -74,7 +93,7 @@ def read_bundle(source: Source, options: Options, read: Read) -> World:
 
 
 def _read_unpacked(source: Source, folder: Path, options: Options, read: Read) -> World:
-    """Read the world among unpacked files.
+    """Read the world among the files of an archive that were unpacked into a folder.
 
     In messages, the archive's name replaces the temporary folder.
     """
@@ -113,10 +132,28 @@ _MEMBER: Final = b"PK\x01\x02"
 def _unpack(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter
 ) -> None:
-    """Unpack one file.
+    """Unpack one file of the archive.
 
     Bytes are counted as they are decompressed, because the size that the archive states
     may be wrong.
+
+    Parameters
+    ----------
+    archive : ZipFile
+        Open archive.
+    member : ZipInfo
+        File to unpack. Folders in its name are made, without leaving `folder`.
+    folder : Path
+        Folder for the files of the archive.
+    meter : Meter
+        Limits of bytes and of the depth of folders.
+
+    Raises
+    ------
+    MapError
+        The file is compressed by another method than deflate.
+    BudgetError
+        There are too many bytes or folders.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # Other methods may allocate memory without a bound.
@@ -143,14 +180,45 @@ def _unpack(
             out.write(piece)
 
 
+def _not_named(files: Sequence[Path], budget: Budget) -> list[Path]:
+    """Return the files that no other one of them names, such as its models and maps."""
+    texts = {path: read_source(path, budget).data[:_NAMING_BYTES] for path in files}
+    return [
+        path
+        for path in files
+        if not any(
+            # A model is named by its folder.
+            (path.parent if path.name == "model.sdf" else path).name.encode() in text
+            for other, text in texts.items()
+            if other != path
+        )
+    ]
+
+
 def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
-    """Return the main file: the only world, scenario or map, in this order."""
-    # Ordered by reference: worlds and scenarios refer to maps, and maps to pictures.
+    """Return the main file of an archive: its only world, scenario or map, in this order.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        All files of the archive, sorted.
+    name : str
+        Name of the archive in error messages.
+    budget : Budget
+        Limits for reading YAML files, whose content decides.
+
+    Raises
+    ------
+    MapError
+        There is no such file, or several of the same rank.
+    """
+    # The order follows references: worlds and scenarios refer to maps, and maps to
+    # pictures.
     for suffixes in (
-        (".world",),
+        (".world", ".sdf", ".argos"),
         YAML,
         (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"),
-        bitmap.SUFFIXES,
+        PICTURES,
     ):
         found = [
             p
@@ -158,10 +226,14 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
             if p.suffix.lower() in suffixes and not p.name.startswith(".")
         ]
         if suffixes == YAML:
+            from botyard.formats import rosmap
+
             # The YAML file of a map that a scenario uses is not the main file.
             mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
             found = mains or found
 
+        if 1 < len(found) <= MAX_NAMING:
+            found = _not_named(found, budget) or found
         if len(found) == 1:
             return found[0]
         if found:

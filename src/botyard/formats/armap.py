@@ -41,7 +41,7 @@ _CATEGORY = re.compile(r"2D-Map(-Ex([0-9]*))?", re.IGNORECASE)
 _CHUNK_CHARS = 1 << 14
 """Number of characters that are parsed at a time."""
 _MIN_ROW_CHARS = 8
-"""Approximate number of characters of a short row."""
+"""Approximate number of characters of a short row of numbers."""
 _MAX_PLAUSIBLE_EXTENT_MM = 2e6
 _MAX_WARNINGS = 100
 
@@ -72,7 +72,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 class _Reader:
-    """State of one pass over a file: the parts found so far."""
+    """Reader of one map file, with the parts found so far."""
 
     def __init__(
         self, path: str | None, lines_chunk: int, points_chunk: int, meter: Meter
@@ -108,7 +108,7 @@ class _Reader:
     # -- header
 
     def header_line(self, number: int, line: str) -> None:
-        """Process one line before the first data section."""
+        """Process one header line, before the first data section."""
         text = line.strip()
         if not text or text == _MARK_LINE:
             return
@@ -183,7 +183,7 @@ class _Reader:
             self.sources[name.lower()] = ScanSource(name=name)
 
     def _source_header(self, number: int, keyword: str, rest: str) -> bool:
-        """Process a header line of a scan source; return whether it is one."""
+        """Process a header line of a scan source; return False for another line."""
         for plain in _HEADERS:
             if not keyword.endswith(plain):
                 continue
@@ -210,8 +210,8 @@ class _Reader:
             elif plain in _KEPT:
                 self._headers.setdefault(prefix, []).append((_KEPT[plain], rest))
 
-            # The other keywords are bounds. The data decides; the writer computes them
-            # again.
+            # The other keywords are bounds, which follow from the data; the writer
+            # recomputes them.
             return True
 
         return False
@@ -224,11 +224,11 @@ class _Reader:
             self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
 
     def compare(self, has_data: bool) -> None:
-        """Compare announced and found numbers of rows, to refuse truncated files.
+        """Compare the announced numbers of rows with the rows found, to detect truncated files.
 
-        The data of a complete file counts (`formats.md` §1.3). Points come last, so
-        missing points mean that the file is truncated. If lines are missing before
-        another section, an editor has removed them.
+        In a complete file, the number of rows found counts (`formats.md` §1.3). Points
+        are the last section, so missing points mean that the file is truncated. If
+        lines are missing and another section follows, an editor has removed them.
 
         Raises
         ------
@@ -243,8 +243,8 @@ class _Reader:
                 continue
             name = self.sources[prefix].name if prefix else ""
             what = (
-                f"{name + ': ' if name else ''}{announced:.10g} "
-                f"{'lines' if kind == 'LINES' else 'points'} are announced"
+                f"{(name + ': ' if name else '')}{announced:.10g} "
+                f"{('lines' if kind == 'LINES' else 'points')} are announced"
             )
             if found < announced and (kind == "DATA" or not has_data):
                 hint = (
@@ -331,7 +331,7 @@ class _Reader:
         self._rows_of.setdefault((prefix, kind), []).append(rows)
 
     def build_sources(self) -> tuple[ScanSource, ...]:
-        """Return the sources with their lines, points and headers."""
+        """Return the scan sources of the file with their lines, points and headers."""
         return tuple(
             replace(
                 source,
@@ -378,7 +378,9 @@ class _Reader:
         sane = np.isfinite(rows).all(axis=1)
         if not sane.all():
             self.warn(
-                number, f"{int((~sane).sum())} rows of this section skipped: not finite"
+                number,
+                f"{int((~sane).sum())} rows of this section skipped: expected "
+                "finite numbers",
             )
             rows = rows[sane]
 
@@ -387,7 +389,7 @@ class _Reader:
         return rows
 
     def _refuse_far_row(self, number: int, body: str, columns: int) -> None:
-        """Raise the budget error for the first row beyond the allowed extent."""
+        """Raise the budget error for the first row that lies beyond the allowed extent."""
         limit = self._meter.budget.extent
         for line_number, line in enumerate(body.split("\n"), start=number):
             try:
@@ -434,9 +436,9 @@ _HEADERS = sorted(
     ("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos", *_COUNTS, *_KEPT),
     key=len,
 )
-"""Keywords of a scan source, which may have its name as a prefix.
+"""Keywords of a scan source; the name of the source may precede each as a prefix.
 
-The shortest come first, so that the longest prefix is found.
+Short keywords are first, so that the longest prefix is found.
 """
 
 
@@ -459,7 +461,7 @@ def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
 
 
 def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
-    """Return the tag lines of sections, each with the offset of its chunk."""
+    """Return the tag lines of sections, each with the position of its chunk in the text."""
     found: list[tuple[int, re.Match[str]]] = []
     for piece, _ in _pieces(text, _CHUNK_CHARS, begin):
         found += ((begin, tag) for tag in _SECTION.finditer(piece))
@@ -475,7 +477,7 @@ def parse(
     points_chunk: int = 100_000,
     budget: Budget = Budget(),
 ) -> ArMap:
-    """Parse a map.
+    """Parse the contents of an ArMap file.
 
     Parameters
     ----------
@@ -549,14 +551,15 @@ def parse(
         meter.check("extent", from_mm(extent))
         if extent > _MAX_PLAUSIBLE_EXTENT_MM:
             reader.warnings.append(
-                f"{path or 'map'}: the {what} extend over more than 2 km; the unit should be mm"
+                f"{path or 'map'}: the {what} extend over more than 2 km: expected "
+                "coordinates in mm"
             )
 
     return replace(result, warnings=tuple(reader.warnings))
 
 
 def read(path: str | Path, budget: Budget = Budget()) -> ArMap:
-    """Read a map file.
+    """Read an ArMap file.
 
     Raises
     ------

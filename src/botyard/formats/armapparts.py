@@ -54,9 +54,15 @@ class Cairn:
     extra: tuple[str, ...] = ()
 
     def corners(self) -> tuple[tuple[float, float], ...]:
-        """Return the corners of the rectangle in map coordinates, mm.
+        """Return the corners of the cairn's rectangle in map coordinates, mm.
 
-        Each corner is rotated by `th` about the origin (0, 0).
+        Each corner is rotated by `th` about the origin (0, 0), not about the
+        rectangle's centre (`formats.md` §1.4).
+
+        Returns
+        -------
+        tuple of (float, float)
+            Four corners, mm; empty without `from_to`.
         """
         if self.from_to is None:
             return ()
@@ -70,7 +76,9 @@ class Cairn:
 
 @dataclass(frozen=True, slots=True)
 class InfoLine:
-    """``MapInfo:`` or similar line: keyword without colon, arguments without quotes."""
+    """``MapInfo:`` or similar line of a map file: keyword without colon, arguments without
+    quotes.
+    """
 
     keyword: str
     args: tuple[str, ...]

@@ -45,7 +45,7 @@ _YES, _NO = {"yes", "true"}, {"no", "false"}
 
 
 def _laser_return(value: str, fallback: int) -> int:
-    """Return the engine's laser return for a documented ``Sim.LaserReflect``.
+    """Return the engine's laser return for the value of a ``Sim.LaserReflect``.
 
     The result is 0 for invisible, 1 for ordinary, n > 1 for bright with reflectance n.
     """
@@ -59,12 +59,12 @@ def _laser_return(value: str, fallback: int) -> int:
     except (ValueError, OverflowError):
         return fallback
 
-    # On the wire, a bright surface has its return − 1 (pioneer-protocol §7).
+    # Packets report a bright surface as its laser return − 1 (pioneer-protocol §7).
     return min(n, 10**6) + 1 if n > 1 else max(n, 0)
 
 
 def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
-    """Return sector types by lower-case name, and the names of dock types."""
+    """Return the sector types of a map by lower-case name, and the names of dock types."""
     sectors: dict[str, _SectorType] = {}
     docks = {"dock"}
     for info in armap.infos:
@@ -105,9 +105,9 @@ def _base_type(kind: str) -> str:
 
 
 def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """Return the box of a rectangle cairn.
+    """Return the movable box that a rectangle cairn describes.
 
-    The cairn has opposite corners, rotated as a whole about the map's origin.
+    The cairn has two opposite corners; its rectangle is rotated about the map's origin.
     """
     corners = cairn.corners()
     assert cairn.from_to is not None
@@ -125,7 +125,7 @@ def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> Box
 
 
 def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """Return a line as a box 2 cm thick: a bright reflector, or a boundary."""
+    """Return the box that a line cairn describes, 2 cm thick: a bright reflector, or a boundary."""
     assert cairn.from_to is not None
     x1, y1, x2, y2 = map(from_mm, cairn.from_to)
     return BoxObject(
@@ -183,7 +183,8 @@ def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
     for cairn in armap.cairns:
         base = _base_type(cairn.type)
         if base in ("goal", "robothome") or base in docks:
-            # Homes and docks always have a heading; a goal only if its type says so.
+            # Homes and docks always have a heading; a goal has one only if its type
+            # shows it.
             headed = cairn.type.lower().endswith("withheading") or base != "goal"
             yield Place(
                 kind=cairn.type,
@@ -215,7 +216,7 @@ def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
 
 
 def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
-    """Return the first RobotHome, or otherwise the first Dock (decisions, "Start")."""
+    """Return the start pose of robots: the first RobotHome, or otherwise the first Dock."""
     for wanted in ({"robothome"}, docks):
         for place in places:
             if _base_type(place.kind) in wanted:
@@ -300,7 +301,7 @@ def read(source: Source, options: Options = Options()) -> World:
 
 
 def _mm(metres: float) -> float:
-    """Return millimetres, without the last digits that a unit conversion leaves."""
+    """Return a length in mm, without the last digits that a unit conversion adds."""
     return round(metres * 1000.0, 6) + 0.0
 
 
@@ -309,7 +310,7 @@ def _deg(radians: float) -> float:
 
 
 class _Writer:
-    """Collects the cairns and types of a scene."""
+    """Collector of the cairns and sector types that describe a scene."""
 
     def __init__(self) -> None:
         self.infos: list[InfoLine] = []
@@ -319,7 +320,7 @@ class _Writer:
         self._taken: set[str] = set()
 
     def type_of(self, returns: Returns, color: str) -> str:
-        """Return the sector type with these attributes; create it if needed."""
+        """Return the name of the sector type with these attributes; create the type if needed."""
         key = (returns, color)
         if key not in self._types:
             name = f"Box{len(self._types) + 1}"
@@ -342,7 +343,7 @@ class _Writer:
         return self._types[key]
 
     def box(self, box: BoxObject) -> None:
-        """Write a movable box as a rectangle, or as the line of a reflector."""
+        """Write a movable box as a rectangle cairn, or as the line of a reflector."""
         if box.parts:
             self.notes.append(
                 f"{shown(box.name)}: its shape is written as its bounding rectangle"
@@ -447,9 +448,10 @@ def _plain(name: str) -> str:
 
 
 def _turned_corners(box: BoxObject) -> tuple[float, ...]:
-    """Return opposite corners of a box, mm.
+    """Return two opposite corners of a box, mm, as a cairn stores them.
 
-    They are rotated about the map's origin so that the sides are parallel to the axes.
+    The corners are rotated about the map's origin so that the sides are parallel to the
+    axes.
     """
     c, s = cosine_sine(box.pose.th)
     x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
@@ -468,7 +470,7 @@ def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
 
 
 def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
-    """Return opposite corners of an area, m, and the angle of its first side, rad.
+    """Return opposite corners of an area, m, as a cairn stores them, and the rotation angle, rad.
 
     The corners are rotated about the map's origin so that the first side is parallel to
     x.
@@ -486,7 +488,7 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
 
 
 def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
-    """Return an ArMap of a scene, and notes about data that the format cannot hold.
+    """Return an ArMap with the contents of a scene, and notes about data that it cannot hold.
 
     ``to_scene(from_scene(s)[0])`` is the same scene, to a millionth of a millimetre:
     walls, points, boxes, places, areas, home and georeference. Boxes get the names that
@@ -502,7 +504,7 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
     for place in scene.places:
         writer.place(place)
-    # A start pose that no place gives becomes a home of its own.
+    # Without a home or dock among the places, the start pose becomes a home.
     kinds = {p.kind.lower().removesuffix("withheading") for p in scene.places}
     if scene.start is not None and not kinds & {"robothome", "dock"}:
         writer.place(Place(kind="RobotHome", name="Home", pose=scene.start))
@@ -530,7 +532,7 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
 
 def _round_trip_losses(scene: Scene, again: Scene) -> Iterator[str]:
-    """Yield notes about losses of a round trip that the writer has not noted."""
+    """Yield notes about data that is lost when the written map is read again."""
     pairs = list(zip(scene.boxes, again.boxes, strict=False))
     lost = {
         "names": [a for a, b in pairs if a.name != b.name],
@@ -550,7 +552,8 @@ def _round_trip_losses(scene: Scene, again: Scene) -> Iterator[str]:
         ("places", scene.places, again.places),
         ("areas", scene.areas, again.areas),
     ):
-        # `subtract` returns None, so it only takes the place from the count.
+        # `subtract` returns None, which counts as false: the call only removes the
+        # place from the count.
         known = Counter((x.kind, x.name) for x in after)
         gone = [
             x
@@ -559,7 +562,7 @@ def _round_trip_losses(scene: Scene, again: Scene) -> Iterator[str]:
         ]
         if gone:
             yield (
-                f"{kind}: {len(gone)} change on reading "
+                f"{kind}: {len(gone)} will differ after the file is read again "
                 f"({shown(gone[0].kind)} {shown(gone[0].name)} …)"
             )
 

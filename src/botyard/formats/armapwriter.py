@@ -70,6 +70,13 @@ def _source_headers(source: ScanSource, prefix: str) -> Iterator[str]:
 
 
 def _rows_text(rows: FloatArray) -> Iterable[str]:
+    """Yield one line of text for each row of coordinates.
+
+    Parameters
+    ----------
+    rows : (n, k) float64
+        Coordinates, mm.
+    """
     # Most maps have whole millimetres, which are faster to write and shorter.
     if np.array_equal(rows, np.rint(rows)):
         return (" ".join(map(str, row)) for row in rows.astype(np.int64).tolist())
@@ -80,8 +87,13 @@ def dumps(armap: ArMap) -> str:
     """Return the map as text, in the order of `formats.md` §1.6.
 
     Bounds and counts are computed from the data. ``parse(dumps(m)) == m`` holds for
-    every map that `parse` returns. Texts must not contain double quotes, because the
-    format has no escape for them.
+    every map that `parse` returns.
+
+    Parameters
+    ----------
+    armap : ArMap
+        Map in millimetres and degrees. Its texts must not contain double quotes,
+        because the format has no escape for them.
     """
     out = [armap.category]
     prefixes = ["", *(s.name for s in armap.sources[1:])]
@@ -112,6 +124,15 @@ def dumps(armap: ArMap) -> str:
 
 def write(armap: ArMap, path: str | Path, *, force: bool = False) -> None:
     """Write a map file, see `dumps`; its second line marks it as this program's.
+
+    Parameters
+    ----------
+    armap : ArMap
+        Map in millimetres and degrees.
+    path : str or Path
+        File to write.
+    force : bool
+        Whether to replace a file that this program did not write.
 
     Raises
     ------

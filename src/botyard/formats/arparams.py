@@ -33,7 +33,7 @@ from botyard.processes.safefile import MARK
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
-"""Keywords that may occur several times; for others the last line counts."""
+"""Keywords that may occur several times; of any other keyword, the last line is used."""
 MAX_SONAR: Final = 255
 SONAR_RANGE: Final = 5.0
 """Default range limit of a transducer, m."""
@@ -57,12 +57,12 @@ LASERS: Final = {
     "urg2.0": "urg",
     "szseries": "sz",
 }
-"""ARIA's laser types in lower case → botyard's models (formats §2.3)."""
+"""Names of botyard's laser models by ARIA's laser types in lower case (formats §2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Line of a file: section (lower case), keyword as written, value, line number."""
+    """Line of a parameter file: section (lower case), keyword as written, value, line number."""
 
     section: str
     keyword: str
@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(slots=True)
 class ArParams:
-    """Parameter file.
+    """Contents of an ARIA parameter file.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ArParams:
     _by_keyword: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
 
     def find(self, keyword: str, section: str | None = None) -> Entry | None:
-        """Return the last entry of a keyword, in one section if that is given.
+        """Return the last entry of a keyword, in a given section or in all sections.
 
         Old files have no sections: their entries match every section.
         """
@@ -98,16 +98,16 @@ class ArParams:
         return None
 
     def all(self, keyword: str) -> list[Entry]:
-        """Return all entries of a keyword."""
+        """Return all entries of a keyword, in file order."""
         return self._by_keyword.get(keyword.lower(), [])
 
     def add(self, entry: Entry) -> None:
-        """Append an entry."""
+        """Append an entry to the file."""
         self.entries.append(entry)
         self._by_keyword.setdefault(entry.keyword.lower(), []).append(entry)
 
     def fail(self, entry: Entry, expected: str) -> ModelFileError:
-        """Return an error about an entry."""
+        """Return an error about an entry; the caller raises it."""
         return ModelFileError(
             f"{entry.keyword}: expected {expected}, found '{shown(entry.value)}'",
             self.path,
@@ -157,7 +157,7 @@ class ArParams:
 def parse(
     text: str, path: str | Path = "parameters.p", budget: Budget = Budget()
 ) -> ArParams:
-    """Parse a parameter file.
+    """Parse the contents of an ARIA parameter file.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def parse(
         keyword, value = keyword.strip('"'), value.strip()
         if keyword.lower() == "section":
             section = value.lower()
-        # The version of the file is of no use here.
+        # The version of the file does not affect the result.
         elif keyword.lower() != "configversion":
             params.add(Entry(section, keyword, value.strip('"'), number))
 
@@ -199,7 +199,7 @@ def parse(
 
 
 def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
-    """Read a parameter file.
+    """Read an ARIA parameter file.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
 
 
 def to_robot(params: ArParams, name: str) -> RobotSpec:
-    """Return the robot of a parameter file (formats §2.3).
+    """Return the robot model that a parameter file describes (formats §2.3).
 
     The body is the rectangle of length and width around the centre of rotation. Top
     speeds come from the file. An acceleration that the file leaves to the robot's own
@@ -283,7 +283,7 @@ def _pioneer(params: ArParams, name: str) -> PioneerSpec:
 def _limits(params: ArParams) -> MotionLimits:
     n = params.number
 
-    # 0 stands for the value in the robot's own memory.
+    # 0 means the value in the robot's own memory.
     def ramp(keyword: str, default: float) -> float:
         return abs(n(keyword, 0.0)) or default
 
@@ -313,10 +313,10 @@ def _limits(params: ArParams) -> MotionLimits:
 
 
 def _sonar(params: ArParams) -> SonarSpec | None:
-    """Return the transducers by number; a number without a line is an empty slot.
+    """Return the sonar transducers of the file, by their numbers.
 
-    The ninth field of a long line is the range limit of its transducer, mm; the default
-    is 5 m.
+    A number without a line is an unconnected transducer. The ninth field of a long line is the
+    range limit of its transducer, mm; the default is 5 m.
     """
     number = int(params.number("SonarNum", 0.0))
     poses: dict[int, Pose] = {}
@@ -389,16 +389,16 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             model, pose=pose, flipped=params.flag("LaserFlipped", False, section)
         )
         farthest = from_mm(number("LaserMaxRange", 0.0))
-        # 0 stands for the range of the laser's own model.
+        # 0 means the range of the laser's own model.
         if farthest > spec.range_min:
             spec = replace(spec, range_max=farthest)
         yield _angles(spec, number)
 
 
 def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec:
-    """Apply start, end and increment angles of the file, if given.
+    """Return a laser with the start, end and increment angles that the file gives.
 
-    A scan is centred on the mounting.
+    The scan is centred on the direction in which the laser is mounted.
     """
     half = deg(spec.fov) / 2.0
     start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
@@ -411,7 +411,7 @@ def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec
 
 
 def _devices(params: ArParams) -> Iterable[DeviceSpec]:
-    """Yield devices of the kinds that declare keywords of parameter files."""
+    """Yield the devices whose kinds declare keywords of parameter files."""
     for device in built_in_devices():
         if not device.aria:
             continue
@@ -465,9 +465,9 @@ def _integer(metres: float) -> int:
 
 
 def from_robot(spec: RobotSpec) -> str:
-    """Return a parameter file for clients of a robot (PAR-012).
+    """Return the parameter file that clients of a robot need (PAR-012).
 
-    It has the values that a client needs to scale reports and to place sensors.
+    The file has the values that a client needs to scale reports and to place sensors.
     """
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
@@ -503,7 +503,8 @@ def from_robot(spec: RobotSpec) -> str:
         f"DistConvFactor {p.dist_conv:g}",
         f"VelConvFactor {p.vel_conv:g}",
         f"RangeConvFactor {p.range_conv:g}",
-        f"DiffConvFactor {p.diff_conv:g}",
+        # The factor follows from the track width, so it has any number of digits.
+        f"DiffConvFactor {p.diff_conv!r}",
         f"Vel2Divisor {p.vel2_div:g}",
         "",
         "Section Accessories the robot has",
@@ -578,10 +579,10 @@ def _sonar_lines(spec: RobotSpec) -> list[str]:
 
 
 def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
-    # Reversed, so that the first type of a model counts.
+    # The reverse order lets the first type of a model win.
     kinds = {model: kind for kind, model in reversed(LASERS.items())}
     by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
-    # These types share a model with another type, which the table above would choose.
+    # These models have two types, of which the table would choose the wrong one.
     by_type |= {"sicks300": "s3series", "sicktim510": "tim510"}
     return [
         "Section Laser parameters"

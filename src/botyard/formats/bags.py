@@ -1,10 +1,10 @@
 """Reader of bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``).
 
-It finds messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid`` of the
-map's topic). The library rosbags reads the containers. Their content is untrusted:
-messages are decoded by the definition of the ROS package, not by the definition in the
-bag; compressed chunks are decompressed within the budget; and a database may have only
-tables and indices.
+The reader finds messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid``
+of the map's topic). The library rosbags reads the containers. The content of bags is
+untrusted: messages are decoded by the definition of the ROS package, not by the
+definition in the bag; compressed chunks are decompressed within the budget; and a
+database may have only tables and indices.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from botyard.formats.base import MAX_LISTED, Source, reason_of
 from botyard.formats.budget import Meter
 from botyard.names import shown
 
-SUFFIXES: Final = (".bag", ".mcap", ".db3")
 MAP_TYPE: Final = "nav_msgs/msg/OccupancyGrid"
 _RECORD: Final = struct.Struct("<BQ")
-"""Header of a record: its kind, and the length of its contents."""
+"""Layout of the header of a record: its kind, and the length of its contents."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LOCK: Final = threading.Lock()
-"""Held while bounded decompressors replace the library's decompressors."""
+"""Lock that is held while bounded decompressors replace the library's decompressors."""
 
 
 class BagMessage(NamedTuple):
-    """Message of a bag.
+    """Message of a bag, decoded.
 
     Attributes
     ----------
@@ -53,7 +52,7 @@ class BagMessage(NamedTuple):
 
 
 def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
-    """Return the message object of the last map in a bag, of rosbags' class.
+    """Return the message of the last map in a bag, an object of rosbags' class.
 
     Costmaps have the same type as maps and are published repeatedly, so the topic
     decides.
@@ -83,14 +82,24 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
         for last in _raw_messages(path, meter, (MAP_TYPE,), MapError, choose):  # noqa: B007
             pass
         if last is None:
-            raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
+            raise MapError(
+                "expected a nav_msgs/OccupancyGrid in this bag, found none", source.name
+            )
         return _decoder(path)(last[3], MAP_TYPE)
 
 
 def map_topic(topics: list[str], wanted: str | None, name: str) -> str:
-    """Return the topic of the map among the topics of occupancy grids.
+    """Return the topic that has the map, among the topics of occupancy grids.
 
-    It is `wanted`, ``/map``, the only one whose last part is ``map``, or the only one.
+    Parameters
+    ----------
+    topics : list of str
+        Topics of all occupancy grids, at least one.
+    wanted : str or None
+        Topic that the user chose. None: ``/map``; otherwise the only topic whose last
+        part is ``map``; otherwise the only topic.
+    name : str
+        Name of the bag in error messages.
 
     Raises
     ------
@@ -149,7 +158,7 @@ def bag_messages(
 
 @contextlib.contextmanager
 def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
-    """Turn the library's exceptions into an error of a class."""
+    """Convert the library's exceptions in the block to errors of the class `error`."""
     try:
         yield
     except FormatError:
@@ -179,9 +188,27 @@ def _raw_messages(
     error: type[FormatError],
     choose: Callable[[list[str]], list[str]] = lambda topics: topics,
 ) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield topic, type, time and bytes of messages whose topic `choose` picks.
+    """Yield the serialised messages of some types.
 
     The library's exceptions are not handled here.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.bag``, ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag.
+    meter : Meter
+        Counts messages, records and unpacked bytes.
+    types : collection of str
+        Types of messages to yield.
+    error : type of FormatError
+        Class of the error for a bag that is refused.
+    choose : callable
+        Returns the topics to read, from all topics of these types.
+
+    Yields
+    ------
+    str, str, int, bytes
+        Topic, type, time of recording, ns, and serialised message.
     """
     from rosbags import rosbag1, rosbag2
 
@@ -200,8 +227,8 @@ def _raw_messages(
             reader.messages(connections) if connections else ()
         ):
             meter.add("entities", 1)
-            # rosbags decompresses single messages without a limit, so such bags are
-            # refused.
+            # rosbags decompresses single messages without a limit, so bags with such
+            # messages are refused.
             if bytes(raw[:4]) == _ZSTD:
                 raise error(
                     "its messages are compressed one by one: decompress the bag first "
@@ -213,11 +240,11 @@ def _raw_messages(
 
 
 def _check_database(path: Path, error: type[FormatError]) -> None:
-    """Refuse a database with views, triggers or computed columns.
+    """Raise an error for a database with views, triggers or computed columns.
 
     A bag has only tables and indices. The other objects could run code on reading.
     """
-    # Imported here, because few maps need it.
+    # Import SQLite here, because few maps need it.
     import sqlite3
 
     with contextlib.closing(
@@ -245,9 +272,9 @@ def _check_database(path: Path, error: type[FormatError]) -> None:
 
 @contextlib.contextmanager
 def _bounded(meter: Meter) -> Iterator[None]:
-    """Replace the library's decompressors by bounded ones in this context.
+    """Replace the library's decompressors, within the block, by ones that count bytes.
 
-    The bounded ones count bytes before they keep them.
+    The new decompressors count bytes before they store them.
     """
     from rosbags.rosbag1 import reader as first
     from rosbags.rosbag2 import storage_mcap as second
@@ -304,9 +331,9 @@ def _bounded(meter: Meter) -> Iterator[None]:
 
 
 def _counted(data: bytes, meter: Meter) -> bytes:
-    """Count the records of an MCAP chunk and return the chunk.
+    """Count the records of an MCAP chunk, and return the chunk unchanged.
 
-    They are counted before the library visits them: the shortest record has only 9
+    Records are counted before the library visits them: the shortest record has only 9
     bytes.
     """
     at = count = 0
@@ -323,6 +350,17 @@ def _counted(data: bytes, meter: Meter) -> bytes:
 
 
 def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
+    """Return decompressed data, whose bytes are counted step by step during decompression.
+
+    Parameters
+    ----------
+    machine : object
+        Decompressor with the interface of `bz2.BZ2Decompressor`.
+    data : bytes
+        Compressed data.
+    meter : Meter
+        Limit of the unpacked bytes.
+    """
     pieces = []
     while not machine.eof:
         # Pieces of 1 MiB bound the memory that is used before the budget is checked.
@@ -336,4 +374,4 @@ def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
     return b"".join(pieces)
 
 
-__all__ = ["SUFFIXES", "BagMessage", "bag_messages", "last_map", "map_topic"]
+__all__ = ["BagMessage", "bag_messages", "last_map", "map_topic"]

@@ -1,6 +1,6 @@
-"""Interface of the readers of map and world files.
+"""Interface of the readers of map and world files: options, source, and format.
 
-It has the options, the source, and the descriptor of a format.
+The module has the options, the source, and the descriptor of a format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from botyard.errors import FormatError, MapError
+from botyard.errors import BudgetError, FormatError, MapError
 from botyard.formats.budget import Budget, Meter
 from botyard.model.world import World
 from botyard.names import shown
@@ -24,12 +24,12 @@ DEFAULT_POINT_SIZE: Final = 0.02
 
 
 def _ignore(_text: str) -> None:
-    """Discard a warning."""
+    """Ignore the text of a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Reading options: values that a file lacks, limits, and receiver of warnings.
+    """Options for reading a file: values that the file lacks, limits, and receiver of warnings.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class Options:
         Brightness, 0 (black) to 1 (white), below which pixels of a plain image are
         occupied.
     invert : bool
-        Whether light pixels are occupied instead.
+        Whether light pixels are occupied, and dark pixels are not.
     planar : bool or None
         Whether coordinates of GeoJSON are metres (True) or degrees (False); None:
         decided by the file.
     topic : str or None
-        Topic of the map in a bag; None: the one named map, or the only one.
+        Topic of the map in a bag; None: the topic named map, or the only topic of maps.
     lines_chunk, points_chunk : int
         Number of lines or points of an ArMap that are parsed at a time. Other threads
         can run between chunks (MAP-016).
@@ -70,10 +70,27 @@ class Options:
     is_program: Callable[[str], bool] = lambda _name: True
 
     def scale(self, usual: float, name: str, what: str) -> float:
-        """Return the size of `what`, m: as requested, or `usual` with a warning."""
+        """Return the size of a map point, pixel or cell: the user's, or a default with a warning.
+
+        Parameters
+        ----------
+        usual : float
+            Default, m.
+        name : str
+            File for the warning.
+        what : str
+            Thing that has the size, for example ``a pixel``.
+
+        Returns
+        -------
+        float
+            `resolution`, m, or `usual`.
+        """
         if self.resolution is not None:
             return self.resolution
-        self.warn(f"{name}: assuming {usual:g} m {what} (--resolution changes that)")
+        self.warn(
+            f"{name}: assuming {usual:g} m {what} (--resolution sets another value)"
+        )
         return usual
 
 
@@ -83,7 +100,7 @@ MAX_LISTED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """File to be read, from a disk or from a user's browser.
+    """File to be read, from a disk or uploaded by a user's browser.
 
     Attributes
     ----------
@@ -104,17 +121,17 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """Name without folder and suffix."""
+        """Name of the file without folder and suffix."""
         return Path(self.name.replace("\\", "/")).stem
 
     @property
     def suffix(self) -> str:
-        """Suffix in lower case, with its dot."""
+        """Suffix of the file in lower case, with its dot."""
         return Path(self.name.replace("\\", "/")).suffix.lower()
 
     @property
     def text(self) -> str:
-        """Contents as a text, without a byte order mark and with plain line ends.
+        """Contents of the file as text, without a byte order mark and with plain line ends.
 
         The encoding is UTF-8, or otherwise the 8-bit code page of older programs.
         """
@@ -128,10 +145,22 @@ class Source:
     def sibling_file(self, name: str, what: str) -> Path:
         """Return the path of a file that this one refers to.
 
+        Parameters
+        ----------
+        name : str
+            Reference as written in this file, relative to its folder.
+        what : str
+            Kind of the file in messages, for example ``the map``.
+
+        Returns
+        -------
+        Path
+            Path of the file. It may not exist if `root` is None.
+
         Raises
         ------
         MapError
-            This file came alone, or may not refer to that file.
+            This file was uploaded alone, or may not refer to that file.
         """
         if self.path is None:
             raise MapError(
@@ -168,13 +197,13 @@ class Source:
         )
 
     def _is_inside(self, path: Path) -> bool:
-        """Return whether a path is a file of the archive that this file came in."""
+        """Return whether a path is a file of the archive that contains this file."""
         assert self.root is not None
         return path.resolve().is_relative_to(self.root) and os.path.isfile(path)
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason that a library gives for a damaged file.
+    """Return the reason that a library's exception gives for a damaged file.
 
     Python's own errors are not shown: they describe the library's code, not the file.
     """
@@ -187,7 +216,7 @@ def reason_of(error: Exception) -> str:
         | UnicodeError
         | NameError,
     )
-    return "it is damaged" if own or not str(error) else shown(error, 200)
+    return "the file is damaged" if own or not str(error) else shown(error, 200)
 
 
 def read_bytes(
@@ -196,6 +225,15 @@ def read_bytes(
     """Return the contents of a local file.
 
     Only regular files are read, because a device or a pipe may be endless.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+    meter : Meter
+        Limit of its size.
+    error : type of FormatError
+        Class of the error if it cannot be read.
 
     Raises
     ------
@@ -230,8 +268,52 @@ def read_bytes(
     return data
 
 
+def read_sibling(
+    path: Path, what: str, meter: Meter, fail: Callable[[str], FormatError]
+) -> Source:
+    """Return a file that another file names.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file, from `Source.sibling_file`.
+    what : str
+        Kind of the file in messages, for example ``the map's image``.
+    meter : Meter
+        Limit of its size.
+    fail : callable
+        Returns the error for a reason; it adds the place where the file is named.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read: the result of `fail`.
+    BudgetError
+        The file is larger than allowed.
+    """
+    try:
+        return Source(str(path), read_bytes(path, meter), path)
+    except BudgetError:
+        raise
+    except MapError as error:
+        reason = error.reason if os.path.exists(path) else "does not exist"
+        raise fail(f"{what} {reason}") from None
+
+
 def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
-    """Read a local file.
+    """Read a local file into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+    budget : Budget
+        Limits.
+
+    Returns
+    -------
+    Source
+        Contents, with the path, from which references to other files are resolved.
 
     Raises
     ------
@@ -244,7 +326,7 @@ def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """Descriptor of a format of map or world files.
+    """Description of a format of map or world files.
 
     Attributes
     ----------

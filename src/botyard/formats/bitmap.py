@@ -1,9 +1,9 @@
 """Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP.
 
 Dark pixels are solid (formats §6, with its recommendation). The lower left corner of
-the picture is the origin; x goes along its rows and y up. AMRISim's converter takes
-light pixels and swaps the axes. botyard's form of ``convertBitmapToArMap`` keeps the
-options of that converter, but not these two rules.
+the picture is the origin; x goes along its rows and y up. AMRISim's converter makes
+light pixels solid and swaps the axes. botyard's ``convertBitmapToArMap`` has the same
+options, but follows neither of these two rules.
 """
 
 from __future__ import annotations
@@ -20,20 +20,6 @@ from botyard.model.scene import Scene
 from botyard.model.tracing import trace
 from botyard.model.world import World
 
-SUFFIXES: Final = (
-    ".png",
-    ".pgm",
-    ".pbm",
-    ".ppm",
-    ".pnm",
-    ".bmp",
-    ".gif",
-    ".jpg",
-    ".jpeg",
-    ".tif",
-    ".tiff",
-    ".webp",
-)
 DEFAULT_PIXEL: Final = 0.05
 """Default size of a pixel, m, as in most maps made by SLAM."""
 
@@ -41,7 +27,21 @@ DEFAULT_PIXEL: Final = 0.05
 def solid_pixels(
     source: Source, options: Options, meter: Meter | None = None
 ) -> NDArray[np.bool_]:
-    """Return which pixels are solid, (rows, columns), with row 0 at the bottom.
+    """Return which pixels of a picture are solid.
+
+    Parameters
+    ----------
+    source : Source
+        Picture.
+    options : Options
+        Threshold, whether light pixels are solid instead, and limits.
+    meter : Meter, optional
+        Counts the pixels before they are decoded. Default: one of this file alone.
+
+    Returns
+    -------
+    (rows, columns) bool
+        Solid pixels, with row 0 at the bottom. Transparent pixels are free.
 
     Raises
     ------
@@ -74,8 +74,8 @@ def read(source: Source, options: Options) -> World:
     segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
     if not len(segments):
         options.warn(
-            f"{source.name}: no pixel is solid; try --invert for light pixels, "
-            "or another --threshold?"
+            f"{source.name}: no pixel is solid; try --invert for light pixels, or "
+            "another --threshold"
         )
 
     return World(
@@ -90,7 +90,19 @@ def read(source: Source, options: Options) -> World:
 
 
 def read_points(source: Source, options: Options) -> Scene:
-    """Read a picture as scan points, one for each solid pixel (TOL-001)."""
+    """Read a picture as scan points, one for each solid pixel (TOL-001).
+
+    Returns
+    -------
+    Scene
+        Points are the lower left corners of pixels, m from the lower left corner of the
+        picture.
+
+    Raises
+    ------
+    MapError
+        The file is not an image, or is too large.
+    """
     meter = Meter(options.budget, source.name)
     size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
     solid = solid_pixels(source, options, meter)
@@ -100,4 +112,4 @@ def read_points(source: Source, options: Options) -> Scene:
     return Scene(name=source.stem, source=source.name, points=points, resolution=size)
 
 
-__all__ = ["DEFAULT_PIXEL", "SUFFIXES", "read", "read_points", "solid_pixels"]
+__all__ = ["DEFAULT_PIXEL", "read", "read_points", "solid_pixels"]

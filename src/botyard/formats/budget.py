@@ -161,11 +161,11 @@ WHAT: Final = {
     "beams": "beams of sensors",
     "extent": "m across, or from the origin",
 }
-"""Counted unit of each limit, for messages."""
+"""Noun for the counted items of each limit, for messages."""
 
 
 class Meter:
-    """Counts the objects that a reader creates, against a budget.
+    """Counter of the objects that a reader creates, with limits from a budget.
 
     One meter counts for a file and for all files that it refers to.
 
@@ -197,7 +197,18 @@ class Meter:
         line: int | None = None,
         path: str | None = None,
     ) -> None:
-        """Count `number` more items of a limit, before they are created.
+        """Count further items of a limit, before they are created.
+
+        Parameters
+        ----------
+        limit : str
+            Name of a limit of `Budget`.
+        number : float
+            Number of items.
+        line : int, optional
+            Line of the file, for the error.
+        path : str, optional
+            File for the error. Default: the file of the meter.
 
         Raises
         ------
@@ -211,7 +222,18 @@ class Meter:
     def check(
         self, limit: str, found: float, line: int | None = None, path: str | None = None
     ) -> None:
-        """Compare a number with its limit, without counting it.
+        """Check a single number against its limit, without counting it.
+
+        Parameters
+        ----------
+        limit : str
+            Name of a limit of `Budget`.
+        found : float
+            Number to compare; NaN exceeds each limit.
+        line : int, optional
+            Line of the file, for the error.
+        path : str, optional
+            File for the error. Default: the file of the meter.
 
         Raises
         ------
@@ -232,8 +254,8 @@ class Meter:
         """
         allowed = getattr(self.budget, limit)
         reason = (
-            f"too large: {found:.10g} {WHAT[limit]}, and at most "
-            f"{allowed:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
+            f"too large: found {found:.10g} {WHAT[limit]}, expected at most "
+            f"{allowed:.10g} ({OPTION} {limit}=NUMBER raises this limit)"
         )
         return budget_error(self._error)(
             reason, self.path if path is None else path, line, limit=limit, found=found

@@ -22,7 +22,7 @@ VERSION: Final = 1
 MAX_THINGS: Final = 1_000_000
 """Largest number of robots, and of boxes, in a state file."""
 MAX_TICK: Final = 10**12
-"""Largest number of steps of a simulator: 30 years of 1 ms."""
+"""Largest number of steps in a state file: 30 years of steps of 1 ms."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -31,7 +31,7 @@ Many = Meta(max_length=MAX_THINGS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRobot:
-    """Robot, or an obstacle that was added.
+    """Robot in a state file, or an obstacle that was added.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class SavedRobot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedState:
-    """State of a running simulator.
+    """Contents of a state file: the state of a running simulator.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def decode_state(data: bytes) -> SavedState:
     reader = Reader(free=len(data), decode=msgspec.json.decode, inline=True)
     known = {name: raw for name, raw in fields.items() if name not in _ABOUT}
     state: SavedState = reader.value(msgspec.json.encode(known), SavedState)
-    # 0 stands for "no port", and may occur several times.
+    # 0 means "no port", and may occur several times.
     ports = [
         port for port in (*(r.port for r in state.robots), *state.factories) if port
     ]

@@ -50,7 +50,9 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def layer_returns(name: str) -> Returns | None:
-    """Return the visibility of a layer by its name; None: the layer is ignored."""
+    """Return the visibility of walls on a layer, by the layer's name; None: the layer is
+    ignored.
+    """
     words = set(_WORD.findall(name.lower()))
     if words & {"ignore", "defpoints"}:
         return None
@@ -61,7 +63,21 @@ def layer_returns(name: str) -> Returns | None:
 
 
 def chords(length: float, turn: float) -> int:
-    """Return the number of chords for a curve's length, m, and angle of turn, rad."""
+    """Return the number of chords that approximate a curve.
+
+    Parameters
+    ----------
+    length : float
+        Length of the curve, m.
+    turn : float
+        Angle by which its direction turns, rad, not negative.
+
+    Returns
+    -------
+    int
+        1 to `MAX_CHORDS`, so that a chord is at most `MAX_SAGITTA` from an arc of that
+        length and angle.
+    """
     # An arc of radius r with chords of angle a has the sagitta r·(1 − cos(a/2)).
     radius = length / max(turn, 1e-9)
     step = 2.0 * acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
@@ -76,9 +92,9 @@ def clipped(
     outside: bool = False,
     even: Sequence[bool] = (),
 ) -> list[Line]:
-    """Return the pieces of lines inside of any of several areas.
+    """Return the pieces of lines inside (or outside) of areas.
 
-    A piece along a border is inside.
+    A piece along a border counts as inside.
 
     Parameters
     ----------
@@ -121,16 +137,27 @@ def clipped(
 
 
 _EDGES_PER_ENTITY: Final = 100
-"""Number of comparisons with edges of a border that take the time of one entity."""
+"""Number of comparisons with border edges that take as long as the reading of one entity."""
 _ON_BORDER: Final = 1e-9
-"""Tolerance for points on a border, as a fraction of its size.
+"""Tolerance within which a point counts as on a border, as a fraction of the border's size.
 
-It covers rounding errors.
+The tolerance covers rounding errors.
 """
 
 
 def _edges(outlines: Sequence[Line]) -> F8:
-    """Return the edges of closed outlines, (n, 4)."""
+    """Return the edges of closed outlines.
+
+    Parameters
+    ----------
+    outlines : sequence of lines
+        Corners of each outline; the last one is joined to the first one.
+
+    Returns
+    -------
+    (n, 4) float64
+        Edges x1, y1, x2, y2.
+    """
     rings = [np.asarray(o, np.float64).reshape(-1, 2) for o in outlines if len(o) > 1]
     return np.concatenate(
         [np.concatenate([r, np.roll(r, -1, axis=0)], axis=1) for r in rings]
@@ -141,7 +168,23 @@ def _edges(outlines: Sequence[Line]) -> F8:
 def _kept_pieces(
     start: F8, end: F8, borders: Sequence[tuple[F8, bool]], outside: bool
 ) -> list[tuple[FloatPair, FloatPair]]:
-    """Return the pieces of a side of a line that are kept."""
+    """Return the pieces of a line segment that are kept.
+
+    Parameters
+    ----------
+    start, end : (2,) float64
+        Ends of the segment.
+    borders : sequence of (edges, bool)
+        Edges of each area, (n, 4), and whether the evenodd rule defines its inside.
+    outside : bool
+        Whether the pieces outside of all areas are kept, instead of the pieces in any
+        area.
+
+    Returns
+    -------
+    list of (point, point)
+        Ends of the pieces, from `start` to `end`.
+    """
     cuts = np.unique(
         np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e, _ in borders)])
     )
@@ -170,9 +213,21 @@ def _kept_pieces(
 
 
 def _crossings(start: F8, end: F8, edges: F8) -> F8:
-    """Return the positions of crossings with edges, as fractions from `start` to `end`.
+    """Return the positions at which a line segment crosses edges.
 
     For parallel edges, their start and end count.
+
+    Parameters
+    ----------
+    start, end : (2,) float64
+        Ends of the segment.
+    edges : (n, 4) float64
+        Edges x1, y1, x2, y2.
+
+    Returns
+    -------
+    (k,) float64
+        Fractions of the distance from `start` to `end`, between 0 and 1, in no order.
     """
     d, e, to = end - start, edges[:, 2:] - edges[:, :2], edges[:, :2] - start
     turn = d[0] * e[:, 1] - d[1] * e[:, 0]
@@ -199,9 +254,16 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
 
 
 def _is_inside(point: F8, edges: F8, odd: bool) -> bool:
-    """Return whether a point is inside of edges, or on one of them.
+    """Return whether a point is inside of closed outlines, or on one of their edges.
 
-    The rule is nonzero, or evenodd if `odd`.
+    Parameters
+    ----------
+    point : (2,) float64
+        Point.
+    edges : (n, 4) float64
+        Edges of closed outlines, x1, y1, x2, y2.
+    odd : bool
+        Whether the evenodd rule defines the inside; otherwise the nonzero rule does.
     """
     if not len(edges):
         return False
@@ -230,9 +292,9 @@ def site_of(
 ) -> FloatPair:
     """Return the offset that moves coordinates of a national grid to the origin, m.
 
-    It is whole kilometres, or 0 if no move is needed. Coordinates of surveyors (UTM,
-    Gauss–Krüger) are millions of metres from their origin, which is farther than a
-    world extends.
+    The offset is whole kilometres, or 0 if no move is needed. Coordinates of surveyors
+    (UTM, Gauss–Krüger) are millions of metres from their origin, which is farther than
+    a world extends.
 
     Parameters
     ----------
@@ -245,13 +307,14 @@ def site_of(
     """
     most = options.budget.extent
     across, far = max(high[0] - low[0], high[1] - low[1]), max(map(abs, (*low, *high)))
-    # Drawings that are too wide, near enough, or farther than any grid are not moved;
-    # the reader refuses those that are too large.
+    # A drawing that is too wide, near enough to the origin, or farther away than any
+    # grid is not moved. The reader refuses a drawing that is too large.
     if not across <= most or far <= most or far > GRID_REACH:
         return 0.0, 0.0
     x, y = (math.floor(v / SITE_GRID) * SITE_GRID for v in low)
     options.warn(
-        f"{source.name}: {far:.0f} m from its origin: moved by ({-x:.0f}, {-y:.0f}) m"
+        f"{source.name}: the drawing is {far:.0f} m from its origin, so it was moved "
+        f"by ({-x:.0f}, {-y:.0f}) m"
     )
     return x, y
 
@@ -265,10 +328,25 @@ def to_world(
 ) -> World:
     """Convert the lines of each layer to walls, grouped by layer.
 
+    Parameters
+    ----------
+    layers : dict of str to list of lines
+        Corners of the lines of each layer, in units of the drawing, y upwards.
+    source : Source
+        Drawing, for names and messages.
+    unit : float
+        Length of a unit of the drawing, m.
+    options : Options
+        Limits, and receiver of warnings.
+    meter : Meter
+        Limit of the extent.
+
     Raises
     ------
     MapError
         There are no lines.
+    BudgetError
+        The walls are too far apart, or too far from the origin.
     """
     kept: list[tuple[Returns, list[np.ndarray[Any, np.dtype[np.float64]]]]] = []
     lost = 0
@@ -280,7 +358,7 @@ def to_world(
         found = []
         for line in lines:
             # Very large numbers become infinite when they are scaled, so they are
-            # checked after it.
+            # checked after the scaling.
             points = np.asarray(line, np.float64).reshape(-1, 2) * unit
             if not np.isfinite(points).all():
                 lost += 1
@@ -351,7 +429,7 @@ def to_world(
 
 
 def missing(source: Source) -> MapError:
-    """Return the error for an installation without the extra."""
+    """Return the error that the extra "drawings" is not installed; the caller raises it."""
     return MapError(lacking("a drawing", "drawings"), source.name)
 
 

@@ -1,7 +1,7 @@
 """Reader of floor plans in DXF (extra "drawings").
 
 `botyard.formats.drawing` describes the visibility of layers. ezdxf reads the file. A
-few hundred bytes can stand for billions of lines (nested blocks, rows and columns of a
+few hundred bytes can describe billions of lines (nested blocks, rows and columns of a
 block, circles of the size of the solar system). So blocks are counted before they are
 expanded, and curves are measured before they are divided into chords.
 """
@@ -58,12 +58,12 @@ _SKIPPED: Final = frozenset(
 )
 """Entities that annotate the drawing and are not part of its geometry."""
 _BINARY: Final = b"AutoCAD Binary DXF\r\n\x1a\0"
-"""First bytes of a binary file (DXF reference, "Binary DXF Files")."""
+"""First bytes of a binary DXF file (DXF reference, "Binary DXF Files")."""
 _END: Final = b"EOF"
 _ZERO: Final = "0"
-"""Layer whose entities in a block take the layer of the INSERT."""
+"""Name of the layer whose entities in a block get the layer of the INSERT."""
 _DIGITS: Final = 6
-"""Number of decimals for comparing corners.
+"""Number of decimals to which corners are compared.
 
 Adjacent faces compute the same corner with different rounding.
 """
@@ -72,7 +72,7 @@ _CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
 
 Edge = tuple[FloatPair, FloatPair]
 Face = tuple[Line, list[bool]]
-"""Corners, and whether the edge from each to the next is visible."""
+"""Face of a surface: its corners, and whether the edge from each corner to the next is visible."""
 
 
 def read(source: Source, options: Options) -> World:
@@ -131,13 +131,13 @@ def read(source: Source, options: Options) -> World:
             f"{n} {shown(kind, 80)}"
             for kind, n in sorted(reader.left_out.items())[:MAX_LISTED]
         )
-        options.warn(f"{source.name}: ignored, because they have no lines: {kinds}")
+        options.warn(f"{source.name}: ignored entities that have no lines: {kinds}")
 
     return to_world(layers, source, size, options, meter)
 
 
 def _document(data: bytes) -> Any:
-    """Return the library's document of a file, text or binary."""
+    """Return the library's document of a DXF file, which may be text or binary."""
     from ezdxf import recover
     from ezdxf.document import Drawing
     from ezdxf.lldxf.tagger import binary_tags_loader
@@ -169,7 +169,7 @@ def _check_end(data: bytes, name: str) -> None:
 
 
 def _drop_skipped(document: Any) -> None:
-    """Remove skipped entities from blocks, and frames of fitted curves.
+    """Remove entities that are never read from blocks, and frames of fitted curves.
 
     The library would copy them each time a block is inserted.
     """
@@ -189,14 +189,14 @@ def _drop_skipped(document: Any) -> None:
 
 
 class _Clip(NamedTuple):
-    """Border at which XCLIP cuts an inserted block."""
+    """Border at which XCLIP cuts an inserted block (clip)."""
 
     area: Area
     outside: bool
 
 
 class _Part(NamedTuple):
-    """Simple entity of the drawing, with the layer and borders of its blocks."""
+    """Simple entity of the drawing, with its layer and the clips of the blocks around it."""
 
     entity: Any
     layer: str
@@ -204,7 +204,7 @@ class _Part(NamedTuple):
 
 
 class _Reader:
-    """Converts the entities of a drawing to lines.
+    """Converter of the entities of a drawing to lines.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class _Reader:
         self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def _lines_of(self, entity: Any) -> list[Line]:
-        """Return the lines of a simple entity."""
+        """Return the lines of a simple entity, in drawing units."""
         from ezdxf.disassemble import make_primitive
 
         kind = entity.dxftype()
@@ -342,7 +342,7 @@ class _Reader:
         return [points] if len(points) > 1 else []
 
     def _outlines(self, entity: Any) -> list[Line]:
-        """Return the edges of an entity of faces, seen from above, each once.
+        """Return the edges of an entity that has faces, seen from above, each once.
 
         An edge between two faces of a band is inside of it and does not count.
         """
@@ -377,7 +377,7 @@ class _Reader:
         return lines
 
     def _band(self, entity: Any) -> Iterator[Face]:
-        """Yield the faces of a polyline with a width."""
+        """Yield the faces of a polyline that has a width."""
         from ezdxf.render.trace import TraceBuilder
 
         if entity.dxftype() == "LWPOLYLINE":
@@ -417,7 +417,7 @@ class _Reader:
 
 
 def _clips_of(insert: Any) -> list[_Clip]:
-    """Return the border at which XCLIP cuts a block, as at most one clip."""
+    """Return the border at which XCLIP cuts an inserted block: one clip or none."""
     from ezdxf.xclip import XClip
 
     clip = XClip(insert)

@@ -1,4 +1,4 @@
-"""Size of the blocks of DXF drawings, counted before they are expanded."""
+"""Number of entities that the blocks of a DXF drawing contain, counted before expansion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botyard.formats.budget import Meter
 from botyard.names import shown
 
 COPY_COST: Final = 20
-"""Cost of copying an entity of an inserted block, in entities: about 0.2 ms."""
+"""Cost of copying an entity of an inserted block, in entities of the budget: about 0.2 ms."""
 _PARTS: Final = {
     "vertices": 10,
     "lwpoints": 10,
@@ -23,14 +23,25 @@ _PARTS: Final = {
     "faces": 1,
     "edges": 1,
 }
-"""Attributes of the library's entities whose length the file controls.
+"""Attributes of the library's entities whose length the file controls, with the cost of each.
 
-The value is the cost of copying one element, in entities.
+The cost is the cost of copying one element, in entities of the budget.
 """
 
 
 def copy_cost(entity: Any) -> int:
-    """Return the cost of copying an entity's points, knots, faces etc., in entities."""
+    """Return the cost of copying an entity's points, knots, faces and so on.
+
+    Parameters
+    ----------
+    entity : DXFEntity
+        Entity of ezdxf, with any of the attributes in `_PARTS`.
+
+    Returns
+    -------
+    int
+        Cost, in entities of the budget.
+    """
     total = 0
     for name, weight in _PARTS.items():
         value = getattr(entity, name, None)
@@ -38,12 +49,19 @@ def copy_cost(entity: Any) -> int:
             total += 0 if value is None else weight * len(value)
 
     if entity.dxftype() == "MESH":
-        total += int(entity.faces.tag_count())  # corners of all faces
+        total += int(entity.faces.tag_count())  # number of corners of all faces
     return total
 
 
 def count_blocks(document: Any, meter: Meter) -> None:
     """Count the expansion of all inserted blocks, before any of them is expanded.
+
+    Parameters
+    ----------
+    document : Drawing
+        Drawing of ezdxf.
+    meter : Meter
+        Limits of uses (``references``), of entities, and of the depth of blocks.
 
     Raises
     ------
@@ -69,7 +87,7 @@ def count_blocks(document: Any, meter: Meter) -> None:
 
     for block in document.blocks:
         look_at(document.blocks.key(block.name), block)
-    # No block has an empty name, so it stands for the drawing itself.
+    # No block has an empty name, so the empty name denotes the drawing itself.
     look_at("", document.modelspace())
 
     # Number of uses of blocks, and of entities, in each block.

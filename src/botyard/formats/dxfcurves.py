@@ -1,4 +1,4 @@
-"""Points of the curves of DXF drawings; curves are measured before they are divided."""
+"""Points on the curves of DXF drawings; the size of a curve is checked before it is divided."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botyard.formats.budget import Meter
 _PIECES: Final = 4
 """Smallest number of pieces of a spline between two knots."""
 MAX_DEGREE: Final = 25
-"""Highest degree of splines.
+"""Highest degree of a spline that is read.
 
 The time to evaluate a spline grows with the square of its degree; drawing programs use
 at most 11.
@@ -24,16 +24,22 @@ MAX_FIT_POINTS: Final = 1000
 The control points are computed with a square matrix of that size.
 """
 FIT_CELLS_PER_ENTITY: Final = 20
-"""Number of cells of that matrix that take the time of one entity."""
+"""Number of matrix cells (see `MAX_FIT_POINTS`) that take as long as the reading of one entity."""
 
 
 def spline_points(spline: Any, distance: float) -> Iterator[Any]:
-    """Yield points of a spline; its chords are at most `distance` from it.
+    """Yield points of a spline, whose chords approximate it.
 
-    With knots t₀ to tₘ and degree p, the spline is the part from t_p to t_{m−p} (L.
-    Piegl, W. Tiller, "The NURBS Book", 1997, chapter 2). The library uses all knots.
-    The result is the same only if the first and the last p + 1 knots are equal, which
-    is not so for closed splines.
+    With knots t₀ to tₘ and degree p, the spline is the part from t_p to t_{m−p} (L. Piegl, W.
+    Tiller, "The NURBS Book", 1997, chapter 2). The library uses all knots instead, which gives a
+    wrong result for closed splines: their first and last p + 1 knots differ.
+
+    Parameters
+    ----------
+    spline : Spline
+        Entity of ezdxf that `is_usable` has accepted.
+    distance : float
+        Largest distance of the spline from a chord, in units of the drawing.
     """
     from ezdxf.math import distance_point_line_3d
 
@@ -68,9 +74,9 @@ def spline_points(spline: Any, distance: float) -> Iterator[Any]:
 
 
 def point_cost(entity: Any) -> int:
-    """Return the cost of computing a point of a curve, in entities.
+    """Return the cost of computing one point of a curve, in entities of the budget.
 
-    For a spline it is about its degree.
+    The cost for a spline is about its degree.
     """
     kind = entity.dxftype()
     return (
@@ -83,7 +89,17 @@ def point_cost(entity: Any) -> int:
 
 
 def is_usable(entity: Any, size: float, meter: Meter) -> bool:
-    """Return whether a curve is finite, so that chords can approximate it.
+    """Return whether a curve can be approximated by chords, because its numbers are finite.
+
+    Parameters
+    ----------
+    entity : DXFEntity
+        Entity of ezdxf. Entities other than circles, arcs, ellipses and splines are
+        usable.
+    size : float
+        Length of a unit of the drawing, m.
+    meter : Meter
+        Limits of the extent, and of the work that fit points cause.
 
     Raises
     ------
@@ -136,7 +152,16 @@ def is_usable(entity: Any, size: float, meter: Meter) -> bool:
 
 
 def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
-    """Return whether points are finite.
+    """Return whether all points are finite, after a check of their distance.
+
+    Parameters
+    ----------
+    corners : iterable of points
+        Points with `x` and `y` in units of the drawing.
+    size : float
+        Length of a unit of the drawing, m.
+    meter : Meter
+        Limit of the extent.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _GEOGRAPHIC: Final = """
     10345 10346 10413 10414 10468 10474 10475 10570 10571 10605 10606 10623 10628
     10670-10673 20033 20040 20041 20045 20046
 """
-"""Codes of systems of longitude and latitude.
+"""Ranges of EPSG codes of systems with longitude and latitude.
 
 ``A-B`` is all numbers from A to B, and ``A-B/S`` every S-th of them.
 """
@@ -95,18 +95,32 @@ _LENGTHS: Final = {
     # Clarke's yard.
     0.9143917962: "5472",
 }
-"""Codes of systems in other units than metres, by the length of the unit, m."""
+"""Ranges of EPSG codes of systems in units other than metres, by the unit's length, m."""
 
 
 def is_geographic(code: int) -> bool:
-    """Return whether the coordinates of a system are longitude and latitude."""
+    """Return whether the coordinates of a system are longitude and latitude.
+
+    Parameters
+    ----------
+    code : int
+        EPSG code of a coordinate reference system, for example 4326.
+    """
     return code in _numbers(_GEOGRAPHIC)
 
 
 def unit_length(code: int) -> float:
-    """Return the unit of the coordinates of a projected system, m.
+    """Return the unit of the coordinates of a projected system.
 
-    It is 1 for a code that the dataset does not have.
+    Parameters
+    ----------
+    code : int
+        EPSG code of a coordinate reference system, for example 2263.
+
+    Returns
+    -------
+    float
+        Length of the unit, m; 1 for a code that the dataset does not have.
     """
     return next(
         (length for length, text in _LENGTHS.items() if code in _numbers(text)), 1.0
@@ -115,6 +129,13 @@ def unit_length(code: int) -> float:
 
 @cache
 def _numbers(text: str) -> frozenset[int]:
+    """Return the codes in a text that lists ranges of codes.
+
+    Parameters
+    ----------
+    text : str
+        Items ``A``, ``A-B`` or ``A-B/S``, see `_GEOGRAPHIC`.
+    """
     numbers: set[int] = set()
     for item in text.split():
         first, _, rest = item.partition("-")

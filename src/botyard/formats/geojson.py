@@ -1,16 +1,16 @@
-"""Maps from GeoJSON (RFC 7946).
+"""Reader of maps in GeoJSON (RFC 7946).
 
 Lines and the borders of polygons are walls; points with a name are goals.
 
-Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at
-their centre. They are metres, or feet, if the file names another reference system
-(``crs`` of the 2008 format, which QGIS and ogr2ogr write); and metres if they cannot be
-degrees, or if the user requests it (``planar``). Coordinates of a national grid are
-moved to the origin.
+Coordinates are usually longitude and latitude (WGS 84); the map then gets a
+georeference at their centre. If the file names another reference system (``crs`` of the
+2008 format, which QGIS and ogr2ogr write), coordinates are in its unit, metres or feet.
+Coordinates are metres if their values cannot be degrees, or if the user requests it
+(``planar``). Coordinates of a national grid are moved to the origin.
 
 Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``, ``Dock``,
 ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``,
-``laser``, ``sonar`` (false: invisible to these).
+``laser``, ``sonar`` (false: invisible to that sensor or without collisions).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from botyard.units import from_deg, wrap_angle
 
 _SEMI_MAJOR: Final = 6378137.0
 _E2: Final = 0.00669437999014
-"""First eccentricity squared of the WGS 84 ellipsoid."""
+"""First eccentricity of the WGS 84 ellipsoid, squared."""
 
 
 _MERCATOR: Final = frozenset({3857, 3785, 900913, 102100})
-"""Codes of the Mercator projection of web maps.
+"""EPSG codes of the Mercator projection of web maps.
 
 Its metres are longer than metres on the ground.
 """
@@ -72,7 +72,7 @@ def fits(source: Source) -> bool:
 
 
 class _Collector:
-    """Collects lines and points from the nested objects of a file."""
+    """Collector of lines and points from the nested objects of a file."""
 
     def __init__(self, name: str, meter: Meter) -> None:
         self._name = name
@@ -80,7 +80,7 @@ class _Collector:
         self.lines: dict[Returns, list[NDArray[np.float64]]] = {}
         self.points: list[tuple[NDArray[np.float64], dict[str, Any]]] = []
         self.unknown: set[str] = set()
-        """Types that RFC 7946 does not define."""
+        """Types of objects in the file that RFC 7946 does not define."""
 
     def fail(self, where: str, expected: str, found: Any) -> MapError:
         return MapError(
@@ -128,7 +128,7 @@ class _Collector:
             single = (
                 [coordinates] if kind == "Point" else self._list(coordinates, where)
             )
-            # An empty array stands for a missing geometry (RFC 7946, section 3.1).
+            # An empty array means a missing geometry (RFC 7946, section 3.1).
             single = [p for p in single if p != []]
             self.points += [
                 (self._positions([p], where)[0], properties) for p in single
@@ -165,7 +165,7 @@ class _Collector:
         return value
 
     def _positions(self, line: Any, where: str) -> NDArray[np.float64]:
-        """Return positions as (n, 2)."""
+        """Return the positions of a GeoJSON array as a NumPy array, (n, 2)."""
         try:
             positions = np.array(
                 [(float(p[0]), float(p[1])) for p in self._list(line, where)]
@@ -181,7 +181,7 @@ class _Collector:
 def _earth_centred(
     longitude: NDArray[np.float64], latitude: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m.
+    """Return points of the ellipsoid in Earth-centred coordinates (ECEF), (n, 3), m.
 
     Angles are in rad.
     """
@@ -219,7 +219,7 @@ def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoRefer
 
 
 def _reference_system(root: Any, name: str, options: Options) -> int | None:
-    """Return the EPSG code of a file's ``crs``, or None.
+    """Return the EPSG code that the ``crs`` of a file names; None if there is none.
 
     The names of WGS 84 in degrees give 4326. None means that the file has no ``crs``,
     or one without a number.
@@ -227,7 +227,7 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
     crs = root.get("crs") if isinstance(root, dict) else None
     properties = crs.get("properties") if isinstance(crs, dict) else None
     text = properties.get("name") if isinstance(properties, dict) else None
-    # The form before 2008.
+    # The form of ``crs`` before 2008.
     code = properties.get("code") if isinstance(properties, dict) else None
     is_old = isinstance(crs, dict) and crs.get("type") == "EPSG"
     if is_old and text is None and type(code) is int:
@@ -245,8 +245,8 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
 
     if crs is not None:
         options.warn(
-            f"{name}: the crs {brief(text if text is not None else crs)} is not "
-            "known; the values of the coordinates decide"
+            f"{name}: unknown crs {brief(text if text is not None else crs)}: the "
+            "size of the coordinates decides between degrees and metres"
         )
 
     return None
@@ -277,7 +277,7 @@ def _unprojected(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def read(source: Source, options: Options) -> World:
-    """Read a file as a world.
+    """Read a GeoJSON file as a world.
 
     Raises
     ------
@@ -287,14 +287,14 @@ def read(source: Source, options: Options) -> World:
     """
     meter = Meter(options.budget, source.name)
     text = source.text
-    # An upper bound: each position has its own bracket.
+    # The number of brackets is an upper bound, because each position has its own.
     meter.add("vertices", 2 * text.count("["))
     root = loads(text, meter)
     found = _Collector(source.name, meter)
     found.object(root, "$", {})
     if found.unknown:
         options.warn(
-            f"{source.name}: ignored, because RFC 7946 has no such types: "
+            f"{source.name}: ignored objects whose types RFC 7946 does not define: "
             f"{brief(sorted(found.unknown))}"
         )
 
@@ -323,8 +323,8 @@ def read(source: Source, options: Options) -> World:
         code in _MERCATOR
         and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR
     ):
-        # Nearer coordinates are metres of a robot's own map, under a projection that
-        # tools demand.
+        # Coordinates within the limit are metres of a robot's own map, to which a tool
+        # that requires a projection has added the web map's.
         meter.check("extent", float(np.ptp(points, axis=0).max()))
         points, degrees = _unprojected(points), True
 
@@ -336,9 +336,9 @@ def read(source: Source, options: Options) -> World:
         # Few robots work in an area this large, so the unit is probably wrong.
         if options.planar is None and across > 10_000.0:
             options.warn(
-                f"{source.name}: read as degrees, the map is {across / 1000.0:.0f} km "
-                "across; if its numbers are metres: "
-                "`botyard convert --planar`, or a crs in the file"
+                f"{source.name}: read as degrees, the map is {across / 1000.0:.0f} "
+                "km across; if its numbers are metres, use `botyard convert "
+                "--planar`, or add a crs to the file"
             )
 
         meter.check("extent", across)

@@ -17,7 +17,7 @@ from botyard.formats.base import Source, reason_of
 from botyard.formats.budget import Meter
 
 FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
-"""Image formats that are decoded, regardless of the file's name.
+"""Image formats that are decoded; the file's suffix does not matter.
 
 Other formats of the library run programs (EPS) or are useless as maps.
 """
@@ -28,11 +28,11 @@ _BAND_PIXELS: Final = 4_000_000
 _BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
 """Tags of TIFF (TIFF 6.0, section 8 and page 80)."""
 _WIDE: Final = ("I;16", "I;16L", "I;16B", "I;16N")
-"""Modes of up to 16 bits."""
+"""Modes of Pillow with up to 16 bits for a pixel."""
 _FULL: Final = (1.0, 255.0, 32767.0, 65535.0, 2.0**31 - 1.0, 2.0**32 - 1.0)
-"""Possible values of white: 1.0, or the largest integers of 8 to 32 bits.
+"""Possible values of a white pixel: 1.0, or the largest integers of 8 to 32 bits.
 
-Such files do not declare which of these they use.
+Files of more than 8 bits do not declare which of these values they use.
 """
 
 
@@ -101,8 +101,8 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
         raise
     except UnidentifiedImageError:
         raise MapError(
-            f"{what} cannot be read: expected {', '.join(FORMATS)}, of grey values of "
-            "1, 8, 12, 16 or 32 bits, or of colours of 8 bits",
+            f"{what} cannot be read: expected {', '.join(FORMATS)}, with grey values "
+            "of 1, 8, 12, 16 or 32 bits, or colours of 8 bits",
             source.name,
         ) from None
     except Exception as error:
@@ -113,7 +113,7 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
 
 
 def _open(data: bytes) -> Image.Image:
-    """Open an image by reading only its header.
+    """Open an image, and read only its header.
 
     The library's own size limit is off, because the caller checks the budget.
     """
@@ -127,7 +127,7 @@ def _open(data: bytes) -> Image.Image:
 
 
 class _Numbers(NamedTuple):
-    """Meaning of the numbers of a picture with more than 8 bits.
+    """Meaning of the pixel values of a picture with more than 8 bits.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class _Numbers(NamedTuple):
     inverted: bool = False
 
     def of(self, image: Image.Image) -> NDArray[Any]:
-        """Return the numbers of a band of rows."""
+        """Return the pixel values of a band of rows as an array."""
         values = np.asarray(image)
         return values.view(np.uint32) if self.unsigned else values
 
@@ -154,7 +154,7 @@ def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
     if image.mode not in (*_WIDE, "I", "F"):
         return _Numbers()
     tags = getattr(image, "tag_v2", None) or {}
-    # The library applies this tag to up to 8 bits only.
+    # The library applies this tag only to pictures of up to 8 bits.
     inverted = tags.get(_PHOTOMETRIC) == 0
     if image.mode in _WIDE:
         (bits,) = tags.get(_BITS, (16,))[:1]
@@ -172,6 +172,20 @@ def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
 def _grey(
     image: Image.Image, behind: int, whole: bool, first: bool = False
 ) -> NDArray[np.uint8]:
+    """Return the grey values of an open image.
+
+    Parameters
+    ----------
+    image : Image
+        Image of Pillow, already loaded.
+    behind, whole, first
+        As for `read_grey`.
+
+    Returns
+    -------
+    (rows, columns) uint8
+        Grey values, 0 black, with the top row first.
+    """
     if image.mode in ("1", "L") and (first or "transparency" not in image.info):
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
@@ -199,7 +213,13 @@ def _crop(image: Image.Image, top: int, bottom: int) -> Image.Image:
 
 
 def _full_scale(values: NDArray[Any]) -> float:
-    """Return the smallest of `_FULL` that holds all values of a band of rows."""
+    """Return the smallest value of `_FULL` that is at least as large as all values of a band.
+
+    Parameters
+    ----------
+    values : array
+        Pixel values. Infinite values and NaN are ignored.
+    """
     most = float(np.max(values, where=np.isfinite(values), initial=0.0))
     return next((full for full in _FULL if most <= full), most)
 
@@ -207,7 +227,24 @@ def _full_scale(values: NDArray[Any]) -> float:
 def _band(
     image: Image.Image, behind: int, whole: bool, numbers: _Numbers
 ) -> NDArray[np.uint8]:
-    """Return the grey values of a band of rows."""
+    """Return the grey values of a band of rows, 0 to 255.
+
+    Parameters
+    ----------
+    image : Image
+        Rows of an image, in any mode of Pillow.
+    behind : int
+        Grey value behind transparent pixels, and of pixels without a value.
+    whole : bool
+        Whether a partly transparent pixel counts as fully transparent.
+    numbers : _Numbers
+        Meaning of numbers of more than 8 bits in the whole image.
+
+    Returns
+    -------
+    (rows, columns) uint8
+        Grey values, 0 black.
+    """
     if image.mode in _WIDE:
         values = np.clip(np.asarray(image.convert("I")), 0, int(numbers.full))
         high: NDArray[np.uint8] = (values * 256 // (int(numbers.full) + 1)).astype(

@@ -1,4 +1,4 @@
-"""Bounded parsing of untrusted JSON, and short descriptions of values for messages."""
+"""Bounded parser of untrusted JSON, and short descriptions of values for messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botyard.names import shown
 def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
     """Parse a JSON text.
 
-    Its objects count as entities; the caller counts the values of its arrays.
+    Objects of the text count as entities; the caller counts the values of arrays.
 
     Parameters
     ----------
@@ -65,7 +65,13 @@ def _depth(text: str) -> int:
 def brief(value: Any, limit: int = 60) -> str:
     """Shorten a value for a message to one line of bounded length.
 
-    The result is bounded for a value of any size and depth.
+    Parameters
+    ----------
+    value : object
+        Value of JSON or YAML, of any size and depth. Only its first four elements are
+        shown.
+    limit : int
+        Largest number of characters.
     """
     # Only the first four elements are visited, because the value may be huge.
     if isinstance(value, dict):

@@ -13,21 +13,16 @@ from botyard.errors import (
     NoSuchMapError,
     did_you_mean,
 )
-from botyard.formats import (
-    occupancy,
-    rosmap,
-    scenariokeys,
-)
 from botyard.formats.base import Source
 from botyard.formats.models import resource_folders, user_folders
+from botyard.formats.suffixes import YAML
 
-YAML: Final = (".yaml", ".yml")
 LISTED_SUFFIXES: Final = frozenset(
     {".map", ".world", ".wld", ".geojson", ".dxf", *YAML}
 )
-"""Suffixes of files that are listed as maps.
+"""Suffixes of the files that a listing shows as maps.
 
-Files with other suffixes are often no maps.
+Files with other suffixes are often not maps.
 """
 
 
@@ -39,7 +34,7 @@ def _shipped() -> Iterator[Path]:
 
 
 def builtin_maps() -> dict[str, Path]:
-    """Return maps and scenarios of the package: name without suffix → file."""
+    """Return the files of the package's maps and scenarios, by name without suffix."""
     return {p.stem: p for p in sorted(_shipped(), key=lambda p: p.stem)}
 
 
@@ -49,7 +44,20 @@ def _shipped_map(name: str) -> Path | None:
 
 
 def _in_folder(folder: Path, name: str) -> Path | None:
-    """Return a file of `folder` by its name in any case (MAP-017)."""
+    """Return the file of a folder whose name equals a name except for case (MAP-017).
+
+    Parameters
+    ----------
+    folder : Path
+        Folder to search; folders in it are not searched.
+    name : str
+        Name of the file.
+
+    Returns
+    -------
+    Path or None
+        None if there is no such file, or the folder cannot be read.
+    """
     if not os.path.isdir(folder):
         return None
     lower = name.lower()
@@ -68,10 +76,14 @@ def _in_folder(folder: Path, name: str) -> Path | None:
 
 
 def find_map(name: str | Path) -> Path:
-    """Find a map file.
+    """Return the file of a map, given a path or a name.
 
-    It is found as a path (its last part in any case), in the user's folders, or among
-    the maps of the package. Names of the package's maps need no suffix.
+    Parameters
+    ----------
+    name : str or Path
+        Path, whose last part may be in any case; a file name in the user's folders; or
+        the name of a map of the package, which needs no suffix. These are tried in this
+        order.
 
     Raises
     ------
@@ -109,9 +121,9 @@ def find_map(name: str | Path) -> Path:
 
 
 def _obstacle(path: Path) -> str:
-    """Return why a path cannot be looked up, such as ``: Permission denied``.
+    """Return the reason why a path cannot be looked up, such as ``: Permission denied``.
 
-    The text is empty if there is only no such file.
+    The text is empty if the file simply does not exist.
     """
     try:
         path.stat()
@@ -124,7 +136,7 @@ def _obstacle(path: Path) -> str:
 
 
 def find_client_map(name: str, folders: Sequence[Path]) -> Path:
-    """Find a map that a client requested.
+    """Return the file of a map that a client requested.
 
     The search is confined to `folders` (``..`` and links are resolved first) and to the
     shipped maps.
@@ -132,8 +144,8 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     Parameters
     ----------
     name : str
-        Name as the client gave it. A relative name is searched for in each folder; its
-        last part may be in any case.
+        Name in the client's request. A relative name is searched for in each folder;
+        its last part may be in any case.
     folders : sequence of Path
         Resolved folders.
 
@@ -163,7 +175,18 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
 
 
 def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
-    """Return the names that `find_client_map` finds, and whether they are shipped."""
+    """Return the names that `find_client_map` finds, and whether they are shipped.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Resolved folders from which clients may load maps.
+
+    Returns
+    -------
+    list of (str, bool)
+        Shipped maps first. Names of files in several folders occur once.
+    """
     names: dict[str, bool] = {}
     for folder in folders:
         try:
@@ -183,7 +206,7 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
 
 
 def _looks_like_a_map(path: Path) -> bool:
-    """Return whether to list a file as a map.
+    """Return whether a listing shows a file as a map.
 
     The content of YAML files is checked, because many are not maps.
     """
@@ -195,6 +218,8 @@ def _looks_like_a_map(path: Path) -> bool:
                 head = Source(path.name, file.read(65536), path)
         except OSError:
             return False
+
+        from botyard.formats import occupancy, rosmap, scenariokeys
 
         return rosmap.fits(head) or scenariokeys.fits(head) or occupancy.fits(head)
 

@@ -1,12 +1,12 @@
 """Search for robot models.
 
 Models come from the library, from ``.p`` and ``.toml`` files, and from definitions in
-the user's own folders. Users put their models into ``~/.botyard/include`` (also
+the user's own folders. Users store their models in ``~/.botyard/include`` (also
 ``~/.AMRISim/include`` and ``~/.MobileSim/include``): a ``.toml`` or ``.p`` file defines
 the model of its name, and any other file holds Stage definitions. The environment
 variables AMRISIM and MOBILESIM name an installation of the original program, whose
-model file is read after them. The first definition of a name counts; the library's
-models come last.
+model file is read after these folders. The first definition of a name counts; the
+library's models come last.
 """
 
 from __future__ import annotations
@@ -17,26 +17,31 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from botyard.api import arguments
 from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
-from botyard.formats import arparams, stagescene, stageworld
+from botyard.formats import stageworld
 from botyard.formats.base import Options, read_bytes
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.stagemodels import ModelLibrary
 from botyard.model import library
 from botyard.model.library import parse_robot, robot_names
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
 
+if TYPE_CHECKING:
+    from botyard.formats.importers.urdf import Imported
+
 USER_FOLDERS: Final = (".botyard", ".AMRISim", ".MobileSim")
-"""Folders in the user's home: botyard's, then the original programs' folders.
-"""
+"""Names of folders in the user's home: of botyard, AMRISim and MobileSim."""
 VARIABLES: Final = ("AMRISIM", "MOBILESIM")
-"""Environment variables that name the folder of an installed original (CFG-002)."""
+"""Environment variables that name the folder of an installed AMRISim or MobileSim (CFG-002)."""
 STOCK_FILE: Final = "PioneerRobotModels.world.inc"
-"""Model file of an installed original."""
+"""Path of the model file within such a folder."""
+URDF: Final = ".urdf"
+"""Suffix of ROS's robot descriptions."""
+ROBOT_FILES: Final = (".p", ".toml", URDF)
+"""Suffixes of files with one model."""
 INCLUDE: Final = ".inc"
 """Usual suffix of files with Stage definitions."""
 MAX_PATH: Final = 400
@@ -59,7 +64,7 @@ def resource_folders() -> list[Path]:
 
 
 def missing_folders() -> list[str]:
-    """Return messages about missing folders that the environment names."""
+    """Return a message for each missing folder that an environment variable names."""
     return [
         f"{variable} names a folder of models and maps that does not exist: "
         f"{shown(path, MAX_PATH)}"
@@ -69,13 +74,15 @@ def missing_folders() -> list[str]:
 
 
 def folders_without_models() -> list[str]:
-    """Return messages about folders without the original's model file.
+    """Return a message for each folder of an original program without that program's model file.
 
-    Such a folder exists, but only its maps are found.
+    Maps in such a folder are still found.
     """
     return [
-        f"{variable} names a folder without the original's models: there is no "
-        f"file {STOCK_FILE} in {shown(path, MAX_PATH)}"
+        (
+            f"{variable} names a folder without AMRISim's models: there is no file "
+            f"{STOCK_FILE} in {shown(path, MAX_PATH)}"
+        )
         for variable, path in _named_folders().items()
         if path.is_dir() and not (path / STOCK_FILE).is_file()
     ]
@@ -87,7 +94,7 @@ def _named_folders() -> dict[str, Path]:
 
 
 def default_map() -> Path | None:
-    """Return the user's ``init.map``, if there is one."""
+    """Return the path of the user's ``init.map``; None if there is none."""
     return next(
         (p for p in (folder / DEFAULT_MAP for folder in user_folders()) if p.is_file()),
         None,
@@ -96,7 +103,7 @@ def default_map() -> Path | None:
 
 @dataclass(slots=True)
 class UserModels:
-    """Models outside of the library.
+    """Models that the user's folders and installed originals define.
 
     Attributes
     ----------
@@ -105,7 +112,7 @@ class UserModels:
     problems : list of FormatError
         Errors of files that could not be read at all.
     world : WorldFile
-        All Stage files merged: definitions, models that they put into every world, and
+        All Stage files merged: definitions, models that they add to every world, and
         settings.
     """
 
@@ -115,9 +122,9 @@ class UserModels:
 
 
 def _is_model_file(path: Path) -> bool:
-    """Return whether a file of an include folder is read (formats §3.5).
+    """Return whether a file of an include folder is read as a model file (formats §3.5).
 
-    Hidden files and editors' backups are not.
+    Hidden files and editors' backups are not read.
     """
     return path.is_file() and path.name[0] not in ".#," and not path.name.endswith("~")
 
@@ -151,7 +158,16 @@ def _read_toml(path: Path, budget: Budget = Budget()) -> RobotSpec:
 
 
 def _read_params(path: Path, budget: Budget = Budget()) -> RobotSpec:
+    from botyard.formats import arparams
+
     return arparams.to_robot(arparams.read(path, budget), path.stem)
+
+
+def _read_urdf(path: Path, budget: Budget) -> Imported:
+    # Readers of XML take long to import, and few users have such files.
+    from botyard.formats.importers.urdf import read_urdf
+
+    return read_urdf(path, budget)
 
 
 @cache
@@ -184,6 +200,11 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
                 else {**world.properties, **found.properties}
             )
 
+    # Models of Stage take long to import, and few users have any.
+    if not world.definitions:
+        return models
+    from botyard.formats.stagemodels import ModelLibrary
+
     # Definitions of all files form one library, so they may refer to each other.
     library = ModelLibrary(world)
     for name in world.definitions:
@@ -201,12 +222,12 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
 
 @dataclass(frozen=True, slots=True)
 class FileModels:
-    """Contents of a file with models.
+    """Models and other definitions in one file.
 
     Attributes
     ----------
     robots : tuple of RobotSpec
-        Models that can be put into a world.
+        Models that a world can contain.
     others : tuple of str
         Names of other definitions: sensors.
     remarks : tuple of str
@@ -218,16 +239,22 @@ class FileModels:
     remarks: tuple[str, ...] = ()
 
 
-def is_model_file(name: str | Path) -> bool:
-    """Return whether a file has the suffix of a model file.
+def is_robot_file(name: str | Path) -> bool:
+    """Return whether a name is a file with one model: ``.p``, ``.toml`` or ``.urdf``."""
+    # A name such as ".toml" has no suffix, but `find_robot` would not open it either.
+    return str(name).lower().endswith(ROBOT_FILES)
 
-    Suffixes are ``.p``, ``.toml`` and ``.inc`` (Stage definitions).
+
+def is_model_file(name: str | Path) -> bool:
+    """Return whether a file has a suffix of model files.
+
+    Suffixes are ``.p``, ``.toml``, ``.urdf`` and ``.inc`` (Stage definitions).
     """
-    return Path(name).suffix.lower() in (".p", ".toml", INCLUDE)
+    return is_robot_file(name) or Path(name).suffix.lower() == INCLUDE
 
 
 def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
-    """Return all models of a file; each is built, so that errors are found.
+    """Return all models of a file; each model is built, so that errors are found.
 
     Raises
     ------
@@ -235,8 +262,15 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
         A model is invalid. The error names the file, the line, the expected and the
         found value.
     """
-    if Path(path).suffix.lower() != INCLUDE:
+    suffix = Path(path).suffix.lower()
+    if suffix == URDF:
+        found = _read_urdf(Path(path), budget)
+        return FileModels((found.spec,), remarks=found.remarks)
+    if suffix != INCLUDE:
         return FileModels((find_robot(path, budget),))
+    from botyard.formats import stagescene
+    from botyard.formats.stagemodels import ModelLibrary
+
     file = stageworld.read(path, budget)
     library = ModelLibrary(file)
     robots, others = library.all()
@@ -254,7 +288,7 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
 def user_models() -> UserModels:
     """Return the models of the user's folders and of installed originals.
 
-    They are read again after a file has changed.
+    The files are read again if one of them has changed.
     """
     files = []
     for path in _include_files():
@@ -272,13 +306,13 @@ def user_world_file() -> stageworld.WorldFile:
 
 
 def model_names() -> tuple[str, ...]:
-    """Return the names of all models: the library's, then the user's others."""
+    """Return the names of all models: the library's, then the user's other models."""
     own = set(robot_names())
     return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
 
 
 def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
-    """Load a robot model by name, or from a ``.toml`` or ``.p`` file.
+    """Return a robot model, given its name or a ``.toml``, ``.p`` or ``.urdf`` file.
 
     A name may be one of the library's or of the user's models; case does not matter.
 
@@ -303,7 +337,7 @@ def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
 
 
 def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
-    """Find a robot model by name, or read it from a ``.p`` or ``.toml`` file.
+    """Return a robot model, given its name or a ``.p``, ``.toml`` or ``.urdf`` file.
 
     Raises
     ------
@@ -319,6 +353,8 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         return _read_params(Path(model), budget)
     if suffix == ".toml":
         return _read_toml(Path(model), budget)
+    if suffix == URDF:
+        return _read_urdf(Path(model), budget).spec
     own = _own_model(name)
     if own is not None:
         return own
@@ -335,12 +371,11 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
 
 
 _making: ContextVar[tuple[str, ...]] = ContextVar("making", default=())
-"""Lower-case names of the user's models that are being built, in order of dependency.
-"""
+"""Lower-case names of the user's models that are being built, outermost first."""
 
 
 def _own_model(name: str) -> RobotSpec | None:
-    """Return the user's own model of a name, in any case.
+    """Return the user's own model with a name, in any case; None if there is none.
 
     The result is also None for the name of the model that is being built, which then
     extends the library's model of that name.
@@ -361,7 +396,7 @@ def _own_model(name: str) -> RobotSpec | None:
             f"{' → '.join((*making, key))}"
         )
 
-    # Context variables keep threads apart, which may load models at the same time.
+    # Threads may load models at the same time; a context variable keeps them apart.
     token = _making.set((*making, key))
     try:
         return makers[own]()

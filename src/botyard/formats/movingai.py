@@ -1,4 +1,4 @@
-"""Grid maps of the MovingAI benchmarks (``type octile``).
+"""Reader of grid maps of the MovingAI benchmarks (``type octile``).
 
 Source: N. Sturtevant, *Benchmarks for Grid-Based Pathfinding*, IEEE T-CIAIG 2012. The
 cells ``.``, ``G`` and ``S`` (swamp) are free; ``@``, ``O`` (out of bounds), ``T``
@@ -38,7 +38,7 @@ def parse(
     meter: Meter | None = None,
     warn: Warn | None = None,
 ) -> NDArray[np.bool_]:
-    """Return the occupied cells of a map, (height, width) bool, row 0 at the bottom.
+    """Return the occupied cells of a map.
 
     Parameters
     ----------
@@ -50,6 +50,11 @@ def parse(
         Counts the cells before they are read.
     warn : callable or None
         Called if the file has more rows than its header announces.
+
+    Returns
+    -------
+    (height, width) bool
+        Solid cells, with row 0 at the bottom.
 
     Raises
     ------
@@ -88,11 +93,13 @@ def parse(
 
     if not start or len(size) != 2:
         raise MapError(
-            'expected "height", "width" and "map" in the first lines', path, 1
+            'expected "height", "width" and "map" in the first lines, found only part of them',
+            path,
+            1,
         )
 
     height, width = size["height"], size["width"]
-    # Checked before the rows are read, because the header can announce any size.
+    # Check the size before the rows are read, because the header can announce any size.
     meter.add("cells", height * width, 2)
     meter.add("entities", height)
     lines = text.split("\n", start + height)

@@ -1,8 +1,8 @@
 """Reader of ``nav_msgs/OccupancyGrid`` messages in files.
 
 The files are outputs of ``rostopic echo -n1 /map`` or ``ros2 topic echo --once
---full-length /map``, the same as JSON, and bags of ROS 1 and 2 (``.bag``, ``.mcap``,
-``.db3``).
+--full-length /map``, the same messages as JSON, and bags of ROS 1 and 2 (``.bag``,
+``.mcap``, ``.db3``).
 
 Fields follow the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m per
 cell), ``info.width``, ``info.height``, ``info.origin`` (pose of the lower left corner),
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
-from botyard.formats.bags import SUFFIXES as BAGS
 from botyard.formats.bags import last_map
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import brief, loads
+from botyard.formats.suffixes import BAGS
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
@@ -30,9 +30,9 @@ from botyard.model.tracing import trace
 from botyard.model.world import World
 
 OCCUPIED: Final = 65
-"""Occupancy, %, from which a cell is a wall.
+"""Occupancy, %, at and above which a cell is a wall.
 
-It is the default of map servers (occupied_thresh 0.65).
+The value is the default of map servers (occupied_thresh 0.65).
 """
 CHUNK_CHARS: Final = 1_000_000
 """Number of characters of a printed message that are parsed at a time."""
@@ -42,7 +42,7 @@ _JSON_DATA = re.compile(r"\"data\"\s*:\s*(?=\[)")
 
 
 def fits(source: Source) -> bool:
-    """Return whether a YAML or JSON text is such a message."""
+    """Return whether a YAML or JSON text is a printed OccupancyGrid message."""
     head = source.data[:4096]
     return b"info" in head and b"resolution" in head and b"data" in source.data
 
@@ -56,7 +56,7 @@ def grid_to_scene(
     source: str,
     budget: Budget = Budget(),
 ) -> Scene:
-    """Return the outlines of a grid's occupied cells as walls.
+    """Return a scene whose walls are the outlines of a grid's occupied cells.
 
     Parameters
     ----------
@@ -102,9 +102,30 @@ def _number(value: Any, what: str, path: str, low: float, high: float) -> float:
 def _split(
     text: str, start: re.Match[str] | None, meter: Meter
 ) -> tuple[str, NDArray[np.int8]]:
-    """Split off ``data``: return the text with an empty list instead, and the cells.
+    """Separate the list of cells from the rest of a printed message.
 
     A generic parser would take minutes and gigabytes for the cells.
+
+    Parameters
+    ----------
+    text : str
+        Message as YAML or JSON.
+    start : match or None
+        Position of the key ``data`` in the text; None: it is absent.
+    meter : Meter
+        Limit of the cells, and path for messages.
+
+    Returns
+    -------
+    text : str
+        The message with an empty list of cells.
+    cells : (n,) int8
+        The cells, row by row: −1 unknown, 0 to 100 percent.
+
+    Raises
+    ------
+    MapError
+        There are no cells, they were cut short, or one is not a whole number.
     """
     path = meter.path
     if start is None:
@@ -112,8 +133,8 @@ def _split(
     at = start.end()
     while at < len(text) and text[at].isspace():
         at += 1
-    # A list in brackets is JSON or YAML's flow style. The other branch is YAML's block
-    # style, with a dash before each value.
+    # A list in brackets is JSON or YAML's flow style. Otherwise the list has YAML's
+    # block style, with a dash before each value.
     if text.startswith("[", at):
         begin, close = at + 1, text.find("]", at)
         if close < 0:
@@ -153,6 +174,25 @@ def _split(
 
 
 def _cells(values: Any, path: str) -> NDArray[np.int8]:
+    """Return printed cells as an array.
+
+    Parameters
+    ----------
+    values : sequence
+        Whole numbers or their texts.
+    path : str
+        File for messages.
+
+    Returns
+    -------
+    (n,) int8
+        Cells, −1 to 100.
+
+    Raises
+    ------
+    MapError
+        A value is not a whole number from −1 to 100.
+    """
     try:
         # 16 bits detect values that do not fit into the 8 bits of a cell.
         cells = np.array(values, np.int16).reshape(-1)
@@ -174,9 +214,25 @@ def _cells(values: Any, path: str) -> NDArray[np.int8]:
 def parse(
     text: str, path: str = "map", budget: Budget = Budget()
 ) -> tuple[NDArray[np.int8], float, Pose]:
-    """Return the cells (height, width), the resolution, m, and the pose of the corner.
+    """Return the grid of a printed message.
 
-    The corner is the one of cell (0, 0).
+    Parameters
+    ----------
+    text : str
+        Message as YAML or JSON; of several messages the first one counts.
+    path : str
+        File for messages.
+    budget : Budget
+        Limits.
+
+    Returns
+    -------
+    cells : (height, width) int8
+        Occupancy, percent, −1 unknown; row 0 is at the origin.
+    resolution : float
+        Edge of a cell, m.
+    origin : Pose
+        Pose of the corner of cell (0, 0): m, m, rad.
 
     Raises
     ------
@@ -214,7 +270,7 @@ def parse(
 
 
 def _origin(origin: Any, path: str) -> Pose:
-    """Return a geometry_msgs/Pose as x, y, yaw."""
+    """Return x, y (m) and yaw (rad) of a geometry_msgs/Pose."""
     if not isinstance(origin, dict):
         return Pose()
 
@@ -244,7 +300,7 @@ def _origin(origin: Any, path: str) -> Pose:
 
 
 def read(source: Source, options: Options) -> World:
-    """Read a message in a file as a world of walls.
+    """Read an OccupancyGrid message in a file as a world of walls.
 
     Raises
     ------
@@ -272,7 +328,29 @@ def read(source: Source, options: Options) -> World:
 
 
 def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
-    """Return the cells, resolution and origin of a message of rosbags' class."""
+    """Return the grid of an OccupancyGrid message, an object of rosbags' class.
+
+    Parameters
+    ----------
+    message : object
+        nav_msgs/OccupancyGrid.
+    name : str
+        Origin of the message, for errors.
+
+    Returns
+    -------
+    cells : (height, width) int8
+        Occupancy, percent, −1 unknown; row 0 is at the origin.
+    resolution : float
+        Edge of a cell, m.
+    origin : Pose
+        Pose of the corner of cell (0, 0): m, m, rad.
+
+    Raises
+    ------
+    MapError
+        The number of cells is wrong, or a number is out of range.
+    """
     info, q = message.info, message.info.origin.orientation
     yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
@@ -284,7 +362,8 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     resolution = float(info.resolution)
     if not (1e-6 <= resolution <= 1e4 and all(abs(v) <= 1e9 for v in origin)):
         raise MapError(
-            f"expected a resolution and an origin in m, found {resolution:g} at "
+            "expected a resolution from 1e-06 to 10000 m and an origin within "
+            f"±1e+09 m, found a resolution of {resolution:g} m and the origin "
             f"{tuple(origin)}",
             name,
         )
@@ -293,7 +372,7 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
 
 
 def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scene:
-    """Convert a map received by ROS to a scene of walls.
+    """Return the scene of walls for a map that was received by ROS.
 
     Parameters
     ----------
@@ -318,7 +397,6 @@ def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scen
 
 
 __all__ = [
-    "BAGS",
     "OCCUPIED",
     "fits",
     "grid_to_scene",

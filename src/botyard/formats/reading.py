@@ -1,4 +1,4 @@
-"""Reading of a client's map or world in a worker process.
+"""Worker process that reads a map or world for a client.
 
 The module has the request, and the messages that transfer the world back. `read` does
 the work. `main` is the worker (see `botyard.processes.child_process`): it sends
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`Options` as data that can be sent to a worker.
+    """Reading options in a form that can be sent to a worker process.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Limits:
 
     @classmethod
     def of(cls, options: Options, programs: Iterable[str]) -> Limits:
-        """Convert options; `programs` are the names of the known controllers."""
+        """Convert `Options` to a form that can be sent; `programs` are the known controllers."""
         same = {
             f.name: getattr(options, f.name)
             for f in fields(cls)
@@ -74,7 +74,7 @@ class Limits:
         return cls(**same, programs=tuple(programs))
 
     def options(self, warn: Warn) -> Options:
-        """Convert back to `Options`."""
+        """Convert the received form back to `Options`."""
         same = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name != "programs"
         }
@@ -85,12 +85,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Request to read a file.
+    """Request to a worker process to read a file.
 
     Attributes
     ----------
     name : str
-        Name of the file as the client gave it, its path, or the name of an uploaded
+        Name of the file in the client's request, its path, or the name of an uploaded
         file.
     limits : Limits
         Options and limits.
@@ -113,7 +113,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Result of a request.
+    """Result of a request: the world that was read.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Reading:
 
 
 def modified(path: Path) -> int:
-    """Return the modification time of a file, ns; 0 if unknown."""
+    """Return the modification time of a file, ns; 0 if it is unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -139,7 +139,7 @@ def modified(path: Path) -> int:
 
 
 def read(request: Request, warn: Warn) -> Reading:
-    """Find and read a file.
+    """Find and read the file that a request names.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Robot:
-    """Robot of a world; `spec` is the index of its model."""
+    """Robot of a world in a message; `spec` is the index of its model among the models sent."""
 
     spec: int
     name: str
@@ -205,7 +205,7 @@ class _Robot:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Failure of a reading.
+    """Message that reports why a reading failed.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ TYPES: Final = {
     "robots": tuple[_Robot, ...],
     "end": None,
 }
-"""Body types of the worker's messages."""
+"""Types of the bodies of the worker's messages, by kind of message."""
 
 
 def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -242,7 +242,7 @@ def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def send_reading(reading: Reading, send: Send) -> None:
-    """Send a reading in parts."""
+    """Send a reading in parts, as several messages."""
     path, world = None if reading.path is None else str(reading.path), reading.world
     if world is None:
         send("head", _Head(path, reading.modified, None))
@@ -299,7 +299,7 @@ class ReadingFailed(BotyardError):
 def receive_reading(
     messages: Iterable[tuple[str, Any]], budget: Budget, warn: Warn, trace: Warn
 ) -> Reading:
-    """Assemble a reading from a worker's messages.
+    """Return the reading that a worker sends in several messages.
 
     Parameters
     ----------
@@ -351,21 +351,23 @@ def receive_reading(
         else:
             parts[kind] += body
 
-    raise ReadingFailed("the process that reads it ended early")
+    raise ReadingFailed("the process that reads the file ended early")
 
 
 def _assemble(
     head: _Head | None, parts: dict[str, list[Any]], budget: Budget
 ) -> Reading:
     if head is None:
-        raise ReadingFailed("nothing was read")
+        raise ReadingFailed("the process that reads the file sent no map or world")
     path = None if head.path is None else Path(head.path)
     if head.scene is None:
         return Reading(path, head.modified, None)
     scene, specs = head.scene, parts["specs"]
     # A hostile worker could send an index that does not exist.
     if any(not 0 <= r.spec < len(specs) for r in parts["robots"]):
-        raise ReadingFailed("expected a model for each robot")
+        raise ReadingFailed(
+            "expected a model for each robot, found a robot without one"
+        )
     scene = replace(
         scene,
         boxes=tuple(parts["boxes"]),
@@ -393,7 +395,7 @@ def _assemble(
 def answer(
     request: Request, send: Send, reader: Callable[[Request, Warn], Reading] = read
 ) -> None:
-    """Read a file, and send the result."""
+    """Read the file of a request, and send the result (function of the worker)."""
     sent = 0
 
     def warn(text: str) -> None:
@@ -407,7 +409,8 @@ def answer(
         reading = reader(request, warn)
     except BotyardError as error:
         send("failure", _Failure(str(error), kind=type(error).__name__))
-    # The parent reports exhausted memory itself, because this process may be unable to.
+    # The parent reports exhausted memory, because this process may be unable to report
+    # it.
     except MemoryError:
         raise
     except Exception as error:
@@ -418,7 +421,7 @@ def answer(
 
 
 def main() -> None:
-    """Run the worker process."""
+    """Run the worker process: wait for a request and answer it."""
     serve({"read": Request}, TYPES, answer)
 
 

@@ -7,9 +7,11 @@ entry-point group ``botyard.map_formats``: each entry is a `Format`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from botyard.api import arguments
 from botyard.api.plugins import Group
@@ -17,23 +19,11 @@ from botyard.errors import (
     MapError,
     UnknownFormatError,
 )
-from botyard.formats import (
-    armapscene,
-    bitmap,
-    dxf,
-    geojson,
-    movingai,
-    occupancy,
-    rosmap,
-    saphira,
-    scenario,
-    stagescene,
-    svg,
-)
 from botyard.formats.archive import BUNDLE, read_bundle
 from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.mapsearch import YAML, builtin_maps, find_map
+from botyard.formats.mapsearch import builtin_maps, find_map
+from botyard.formats.suffixes import BAGS, PICTURES, YAML
 from botyard.formats.worldlimits import check_world, kind_of_error
 from botyard.model.scene import Scene
 from botyard.model.world import World
@@ -49,20 +39,67 @@ PACKAGED: Final[Group[Format]] = Group(
 """
 
 
+def _reader_of(module: str) -> Callable[[Source, Options], World]:
+    """Return a function that reads files by a module, which is imported at the first file.
+
+    Importing all readers would take a seventh of the time that the program needs to
+    start.
+    """
+
+    def read(source: Source, options: Options) -> World:
+        found: World = _module(module).read(source, options)
+        return found
+
+    return read
+
+
+def _sniffer_of(module: str) -> Callable[[Source], bool]:
+    """Return a function that detects a format by a module, which is imported at the first call."""
+    return lambda source: bool(_module(module).fits(source))
+
+
+def _module(name: str) -> Any:
+    return import_module(f"botyard.formats.{name}")
+
+
+def _is_grid(source: Source) -> bool:
+    return source.suffix in BAGS or _sniffer_of("occupancy")(source)
+
+
 def _saphira(source: Source, options: Options) -> World:
+    from botyard.formats import armapscene, saphira
+
     return World(
         scene=armapscene.to_scene(saphira.read(source, options), source=source.name)
     )
 
 
 def _scenario(source: Source, options: Options) -> World:
+    from botyard.formats import scenario
+
     return scenario.read(source, options, _open_map)
 
 
 def _open_map(source: Source, name: str, options: Options) -> Scene:
-    """Return the map that a scenario names.
+    """Return the map that a scenario refers to.
 
-    The map may be next to the scenario, in the user's folders, or in the package.
+    Parameters
+    ----------
+    source : Source
+        Scenario.
+    name : str
+        Name of a shipped map, or a path relative to the scenario. A plain name is also
+        searched for in the user's folders.
+    options : Options
+        Options for reading the map.
+
+    Raises
+    ------
+    MapError
+        There is no such map, it lies outside of the archive, or it is a scenario
+        itself.
+    FormatError
+        The map is invalid.
     """
     path = None
     # A plain name means a shipped map first, so that a scenario works in every folder.
@@ -88,41 +125,90 @@ FORMATS: Final = (
         name="movingai",
         about="grid maps of the MovingAI benchmarks",
         suffixes=(".map",),
-        read=movingai.read,
-        fits=movingai.fits,
+        read=_reader_of("movingai"),
+        fits=_sniffer_of("movingai"),
     ),
     Format(
         name="armap",
         about="maps of ARIA, MobileMapper, AMRISim",
         suffixes=(".map",),
-        read=armapscene.read,
+        read=_reader_of("armapscene"),
+    ),
+    Format(
+        name="sdf",
+        about="SDF worlds of Gazebo: what a plane cuts",
+        suffixes=(".sdf", ".world"),
+        read=_reader_of("importers.sdf"),
+        fits=_sniffer_of("importers.sdf"),
+    ),
+    Format(
+        name="mvsim",
+        about="worlds of MVSim",
+        suffixes=(".xml",),
+        read=_reader_of("importers.mvsim"),
+        fits=_sniffer_of("importers.mvsim"),
+    ),
+    Format(
+        name="argos",
+        about="experiment files of ARGoS",
+        suffixes=(".argos",),
+        read=_reader_of("importers.argos"),
+        fits=_sniffer_of("importers.argos"),
     ),
     Format(
         name="stage",
         about="world files of Stage and of AMRISim",
-        suffixes=stagescene.SUFFIXES,
-        read=stagescene.read,
+        suffixes=(".world",),
+        read=_reader_of("stagescene"),
+    ),
+    Format(
+        name="irsim",
+        about="worlds of ir-sim",
+        suffixes=YAML,
+        read=_reader_of("importers.irsim"),
+        fits=_sniffer_of("importers.irsim"),
+    ),
+    Format(
+        name="rmf",
+        about="buildings of Open-RMF's traffic editor: one level",
+        suffixes=YAML,
+        read=_reader_of("importers.rmf"),
+        fits=_sniffer_of("importers.rmf"),
+    ),
+    Format(
+        name="flatland",
+        about="worlds of Flatland",
+        suffixes=YAML,
+        read=_reader_of("importers.flatland"),
+        fits=_sniffer_of("importers.flatland"),
+    ),
+    Format(
+        name="navground",
+        about="worlds, scenarios and experiments of navground",
+        suffixes=YAML,
+        read=_reader_of("importers.navground"),
+        fits=_sniffer_of("importers.navground"),
     ),
     Format(
         name="rosmap",
         about="maps of ROS's map servers: YAML and image",
         suffixes=YAML,
-        read=rosmap.read,
-        fits=rosmap.fits,
+        read=_reader_of("rosmap"),
+        fits=_sniffer_of("rosmap"),
     ),
     Format(
         name="occupancygrid",
         about="nav_msgs/OccupancyGrid as printed text, JSON or bag",
-        suffixes=(*YAML, ".json", *occupancy.BAGS),
-        read=occupancy.read,
-        fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
+        suffixes=(*YAML, ".json", *BAGS),
+        read=_reader_of("occupancy"),
+        fits=_is_grid,
     ),
     Format(
         name="geojson",
         about="GeoJSON (RFC 7946)",
         suffixes=(".geojson", ".json"),
-        read=geojson.read,
-        fits=geojson.fits,
+        read=_reader_of("geojson"),
+        fits=_sniffer_of("geojson"),
     ),
     Format(
         name="scenario",
@@ -133,25 +219,27 @@ FORMATS: Final = (
     Format(
         name="saphira",
         about="worlds of Saphira and SRIsim",
-        suffixes=saphira.SUFFIXES,
+        suffixes=(".wld",),
         read=_saphira,
     ),
     Format(
         name="bitmap",
         about="pictures: dark pixels are solid",
-        suffixes=bitmap.SUFFIXES,
-        read=bitmap.read,
+        suffixes=PICTURES,
+        read=_reader_of("bitmap"),
     ),
-    Format(name="svg", about="SVG drawings", suffixes=(".svg",), read=svg.read),
+    Format(
+        name="svg", about="SVG drawings", suffixes=(".svg",), read=_reader_of("svg")
+    ),
     Format(
         name="dxf",
         about='DXF drawings (extra "drawings")',
         suffixes=(".dxf",),
-        read=dxf.read,
+        read=_reader_of("dxf"),
         extras={".dxf": "drawings"},
     ),
 )
-"""Formats of the package, in the order in which they are tried."""
+"""Formats of this package, in the order in which they are tried."""
 
 
 def formats() -> tuple[Format, ...]:
@@ -162,10 +250,31 @@ def formats() -> tuple[Format, ...]:
     return (*FORMATS, *PACKAGED.load_all().values())
 
 
+def formats_with(suffix: str) -> list[Format]:
+    """Return the formats of files with a suffix.
+
+    The suffix is in lower case with its dot. Installed packages are searched only for a suffix that
+    botyard's own formats lack.
+    """
+    if not suffix:
+        return []
+    own = [one for one in FORMATS if suffix in one.suffixes]
+    return own or [one for one in formats() if suffix in one.suffixes]
+
+
+def _in_order() -> Iterator[Format]:
+    """Yield the formats of botyard first, and then the formats of installed packages."""
+    yield from FORMATS
+    yield from PACKAGED.load_all().values()
+
+
 def format_of(source: Source) -> Format:
     """Return the format of a file, by suffix and content.
 
-    A file of unknown suffix is an ArMap if its first line says so.
+    Parameters
+    ----------
+    source : Source
+        File. A file of unknown suffix is an ArMap if its first line identifies it.
 
     Raises
     ------
@@ -174,7 +283,7 @@ def format_of(source: Source) -> Format:
     """
     # The order decides between formats that share a suffix; sniffers reject foreign
     # files.
-    for one in formats():
+    for one in _in_order():
         if source.suffix in one.suffixes and one.fits(source):
             return one
 
@@ -197,13 +306,20 @@ def format_of(source: Source) -> Format:
 def read_world(source: Source, options: Options = Options()) -> World:
     """Read a map, a world file, a scenario, or a ``.zip`` that contains one.
 
-    The ``.zip`` also has the files that the main file needs.
+    Parameters
+    ----------
+    source : Source
+        File to read. A ``.zip`` also has the files that the main file needs.
+    options : Options
+        Values that the file lacks, limits, and receiver of warnings.
 
     Raises
     ------
     FormatError
         A file is invalid. The error names the file, the line if there is one, the
         expected and the found value.
+    BudgetError
+        The world exceeds a limit.
     """
     if source.suffix == BUNDLE:
         return read_bundle(source, options, read_world)

@@ -1,4 +1,4 @@
-"""Maps of ROS's map servers: a YAML file and an image.
+"""Reader and writer of maps of ROS's map servers: a YAML file and an image.
 
 map_server of ROS 1 and nav2_map_server of ROS 2 use the same format.
 
@@ -16,7 +16,6 @@ Sources: documentation of the packages map_server (wiki of ROS 1) and nav2_map_s
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,8 +24,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from botyard.errors import BudgetError, MapError, did_you_mean
-from botyard.formats.base import MAX_LISTED, Options, Source, read_bytes
+from botyard.errors import MapError, did_you_mean
+from botyard.formats.base import MAX_LISTED, Options, Source, read_sibling
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
 from botyard.formats.yamlfile import YamlFile
@@ -41,9 +40,9 @@ SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
 NEGATED: Final = frozenset({"1", "true", "yes", "on", "y"})
 NOT_NEGATED: Final = frozenset({"0", "false", "no", "off", "n"})
-"""Values of `negate`: 0 and 1 of map_server, and the booleans of YAML 1.1.
+"""Values of `negate` that mean False: 0, and the booleans of YAML 1.1.
 
-nav2_map_server reads the latter.
+nav2_map_server reads the booleans.
 """
 
 
@@ -77,7 +76,7 @@ class RosMap:
 
 
 class _Reader:
-    """Typed access to the values of a YAML mapping; errors name the line."""
+    """Reader of the values of a YAML mapping, with a check of types; errors name the line."""
 
     def __init__(self, text: str, path: str | None, meter: Meter) -> None:
         self._path = path
@@ -158,7 +157,7 @@ class _Reader:
 
 
 def _in_words(node: Any) -> str:
-    """Return a value as written in the file."""
+    """Return the text of a value as it stands in the file."""
     if isinstance(node, yaml.ScalarNode):
         return f"'{shown(node.value)}'"
     if isinstance(node, yaml.SequenceNode):
@@ -172,7 +171,7 @@ def _in_words(node: Any) -> str:
 
 
 def _number(node: Any) -> float | None:
-    """Return the finite number of a scalar node; None if it is not a finite number."""
+    """Return the number in a node of the file; None if it is not a finite number."""
     if not isinstance(node, yaml.ScalarNode):
         return None
     try:
@@ -222,7 +221,7 @@ def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
-    """Return which pixels are occupied: a bool array of the image's shape."""
+    """Return which pixels are occupied, as a bool array of the image's shape."""
     # In raw mode, values above 100 are unknown.
     if m.mode == "raw":
         solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (
@@ -245,7 +244,7 @@ def to_scene(
     source: str = "",
     meter: Meter | None = None,
 ) -> Scene:
-    """Return the outlines of a map's solid pixels as walls.
+    """Return a scene whose walls are the outlines of a map's solid pixels.
 
     Parameters
     ----------
@@ -276,14 +275,14 @@ def to_scene(
 
 
 def fits(source: Source) -> bool:
-    """Return whether a YAML file is a map: it names an image and a resolution."""
+    """Return whether a YAML file describes a map: it names an image and a resolution."""
     # The keys of a map come early; the rest of a large YAML file is not searched.
     head = source.data[:65536]
     return b"image:" in head and b"resolution:" in head
 
 
 def read(source: Source, options: Options = Options()) -> World:
-    """Read a map: the YAML file and its image.
+    """Read a map, which consists of a YAML file and an image.
 
     Raises
     ------
@@ -293,20 +292,14 @@ def read(source: Source, options: Options = Options()) -> World:
     meter = Meter(options.budget, source.name)
     m = parse(source.text, source.name, meter)
     image = source.sibling_file(m.image, "the image")
-    try:
-        data = read_bytes(image, meter)
-    except BudgetError:
-        raise
-    except MapError as error:
-        raise MapError(
-            f"the map's image {error.reason if os.path.exists(image) else 'does not exist'}",
-            image,
-        ) from None
+    picture = read_sibling(
+        image, "the map's image", meter, lambda reason: MapError(reason, image)
+    )
 
     # A partly transparent pixel is unknown in nav2_map_server, regardless of `negate`.
     # Unknown cells are not solid.
     pixels = read_grey(
-        Source(str(image), data, image),
+        picture,
         meter,
         behind=0 if m.negate else 255,
         whole=m.mode != "raw",
@@ -317,7 +310,7 @@ def read(source: Source, options: Options = Options()) -> World:
 
 
 def dumps(m: RosMap) -> str:
-    """Return the text of a map's YAML file; ``parse(dumps(m)) == m``."""
+    """Return the text of a map's YAML file; `parse` converts it back to the same contents."""
     keys = {
         "image": m.image,
         "mode": m.mode,

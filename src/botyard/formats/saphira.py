@@ -1,14 +1,13 @@
-"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5).
+"""Reader of worlds of Saphira and SRIsim, ``.wld`` files (formats §5).
 
-A line of four numbers is a wall; ``position x y th`` is the home. Units are mm and
-degrees.
+A line of four numbers is a wall; ``position x y th`` is the start pose of the robot. Units are mm
+and degrees.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from botyard.formats.armapparts import ArMap, Cairn, ScanSource
 from botyard.formats.base import Options, Source, Warn
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
-
-SUFFIXES: Final = (".wld",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class SaphiraWorld:
 
 
 def _numbers(words: list[str]) -> list[float] | None:
-    """Return the words as finite numbers; None if one is not a finite number."""
+    """Return words as finite numbers; None if one of them is not a finite number."""
     try:
         values = [float(w) for w in words]
     except ValueError:
@@ -62,15 +59,28 @@ def parse(
     budget: Budget = Budget(),
     warn: Warn | None = None,
 ) -> SaphiraWorld:
-    """Read a world; lines that are neither a wall nor the home are ignored.
+    """Parse the contents of a ``.wld`` file; lines that are neither a wall nor the home are
+    ignored.
 
-    A line that starts with a number but is not a wall is damaged. `warn` is called
-    once, with the first such line and their number.
+    A line that starts with a number but is not a wall is damaged.
+
+    Parameters
+    ----------
+    text : str
+        Contents of the file.
+    path : str, optional
+        File for messages.
+    budget : Budget
+        Limits.
+    warn : callable, optional
+        Called once, with the first damaged line and the number of such lines.
 
     Raises
     ------
     MapError
         There is no wall, or ``position`` lacks three numbers; the error names the line.
+    BudgetError
+        There are too many lines, or a wall is too far from the origin.
     """
     world = SaphiraWorld()
     home = None
@@ -110,12 +120,14 @@ def parse(
     if not world.lines:
         raise MapError("expected walls (lines of four numbers, mm), found none", path)
     if damaged and warn is not None:
-        warn(damaged + (f", and {lost - 1} more like it" if lost > 1 else ""))
+        warn(
+            damaged + (f", and {lost - 1} more lines like this one" if lost > 1 else "")
+        )
     return SaphiraWorld(world.lines, home)
 
 
 def to_armap(world: SaphiraWorld) -> ArMap:
-    """Convert a world to an ArMap.
+    """Convert the contents of a ``.wld`` file to an ArMap.
 
     Walls become lines, and the home a RobotHome named ``Home`` (TOL-002).
     """
@@ -134,7 +146,7 @@ def to_armap(world: SaphiraWorld) -> ArMap:
 
 
 def read(source: Source, options: Options) -> ArMap:
-    """Read a file as an ArMap.
+    """Read a ``.wld`` file as an ArMap.
 
     Raises
     ------
@@ -144,4 +156,4 @@ def read(source: Source, options: Options) -> ArMap:
     return to_armap(parse(source.text, source.name, options.budget, options.warn))
 
 
-__all__ = ["SUFFIXES", "SaphiraWorld", "parse", "read", "to_armap"]
+__all__ = ["SaphiraWorld", "parse", "read", "to_armap"]

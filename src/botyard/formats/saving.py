@@ -23,6 +23,7 @@ from botyard.formats import armapwriter
 from botyard.formats.armapscene import from_scene
 from botyard.formats.base import DEFAULT_POINT_SIZE, Options, read_bytes, read_source
 from botyard.formats.budget import Budget, Meter
+from botyard.formats.floorkeys import save_picture
 from botyard.formats.scenariotable import ScenarioDumper, ScenarioTable
 from botyard.model.scene import Scene
 from botyard.model.world import World
@@ -45,7 +46,7 @@ MAX_NAMES: Final = 10_000
 
 
 def _starts_with(scene: Scene, base: Scene) -> bool:
-    """Return whether a scene starts with the whole content of a map.
+    """Return whether a scene contains the whole map as its first walls, places and areas.
 
     The scene may have more walls, places and areas after it.
     """
@@ -62,17 +63,21 @@ def _starts_with(scene: Scene, base: Scene) -> bool:
 
 
 def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
-    """Return a scene's map file, its contents, and the resolution to read it with.
+    """Return the file of a scene's map, if the scene still contains the whole map.
 
-    The result is None if the scene no longer has the whole map.
+    Returns
+    -------
+    (Path, Scene, float or None) or None
+        File, its contents, and the resolution to read it with, m; None: the default of
+        the format.
     """
-    # Imported here, because the registry imports the reader of scenarios.
+    # Import the registry here, because it imports the reader of scenarios.
     from botyard.formats.archive import BUNDLE
     from botyard.formats.registry import format_of
 
     path = Path(scene.map_file or scene.source)
     try:
-        # The files of an archive are gone after reading.
+        # The files of an archive are removed after reading.
         if path.suffix.lower() == BUNDLE or not path.is_file():
             return None
         source = read_source(path)
@@ -90,7 +95,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
 
 
 def _shipped_name(path: Path) -> str | None:
-    """Return the name of a map that comes with the package, or None."""
+    """Return the name of the package's map that a file is; None for another file."""
     from botyard.formats.mapsearch import builtin_maps
 
     return next(
@@ -104,9 +109,19 @@ def _shipped_name(path: Path) -> str | None:
 
 
 def _map_reference(path: Path, folder: Path) -> str:
-    """Return how a scenario in a folder refers to a map.
+    """Return the text by which a scenario in a folder refers to a map file.
 
-    A shipped map is referred to by its name, others by a relative path.
+    Parameters
+    ----------
+    path : Path
+        File of the map.
+    folder : Path
+        Folder of the scenario.
+
+    Returns
+    -------
+    str
+        Name of a shipped map; for others a relative path with slashes.
     """
     name = _shipped_name(path)
     if name is not None:
@@ -119,9 +134,19 @@ def _map_reference(path: Path, folder: Path) -> str:
 
 
 def _free_map(path: Path) -> Path:
-    """Return the path for the map of a scenario, in the same folder.
+    """Return a path for the map of a scenario, in the folder of the scenario.
 
-    It replaces no file except the earlier map of the same scenario.
+    The path is free, or has the earlier map of the same scenario.
+
+    Parameters
+    ----------
+    path : Path
+        File of the scenario.
+
+    Raises
+    ------
+    WorldFileError
+        All of `MAX_NAMES` names are taken.
     """
     before = _earlier_map(path)
     for n in range(1, MAX_NAMES):
@@ -132,11 +157,11 @@ def _free_map(path: Path) -> Path:
         if found.name == before and found.is_file() and is_ours(found):
             return found
 
-    raise WorldFileError("all names for its map are taken", path)
+    raise WorldFileError("all file names for the map of this scenario are taken", path)
 
 
 def _earlier_map(path: Path) -> str:
-    """Return the name of the map in an existing scenario at a path.
+    """Return the name of the map that belongs to an existing scenario file.
 
     The result is empty if this program did not write the scenario.
     """
@@ -157,8 +182,8 @@ def save(
 ) -> list[str]:
     """Write a world as a scenario.
 
-    An unchanged map is referred to. Otherwise walls and points are written as an ArMap
-    next to the scenario.
+    The scenario refers to the file of an unchanged map. Otherwise walls and points are
+    written as an ArMap next to the scenario.
 
     Parameters
     ----------
@@ -187,7 +212,8 @@ def save(
     path = Path(path)
     scene = world.scene
     try:
-        # Checked first, so that no map is written for a scenario that cannot be.
+        # Check the path first, so that no map is written for a scenario that cannot be
+        # written.
         check_replaceable(path, force=overwrite)
         found = _unchanged_map(scene)
         if found is not None and not refer and _shipped_name(found[0]) is None:
@@ -209,7 +235,8 @@ def save(
             )
             table = ScenarioTable(replace(world, scene=scene))
 
-        contents = table.build(base, name, resolution)
+        picture = save_picture(scene.floor, path)
+        contents = table.build(base, name, resolution, picture)
         text = yaml.dump(
             contents,
             Dumper=ScenarioDumper,
@@ -231,16 +258,16 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
     Returns
     -------
     (Scene, str or None, Scene)
-        The scene with those walls first, the name of the map, and the contents of the
-        map.
+        The scene with those walls first; the name of the new map, None if none was written; and the
+        scene of that map.
     """
     ordinary = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
         ordinary[wall.first : wall.last] = False
     if not ordinary.any() and not len(scene.points):
         return scene, None, Scene(segments=scene.segments[:0])
-    # Ordinary walls come first, because the map file holds them; the scenario has the
-    # rest.
+    # Ordinary walls are first, because the map file holds them; the scenario has the
+    # other walls.
     order = np.concatenate([np.flatnonzero(ordinary), np.flatnonzero(~ordinary)])
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -263,9 +290,14 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
 
 
 def packed(world: World) -> bytes:
-    """Return a world as the bytes of a ``.zip`` with its scenario and its map.
+    """Return a world as the bytes of a ``.zip`` archive with its scenario and its map.
 
-    `read_world` reads it; see `save`.
+    `read_world` reads it; see `save`. Shipped maps are referred to by name.
+
+    Raises
+    ------
+    WorldFileError
+        The temporary files cannot be written.
     """
     out = io.BytesIO()
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:

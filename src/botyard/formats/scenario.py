@@ -1,4 +1,4 @@
-"""botyard's own scenario files (YAML).
+"""Reader of botyard's own scenario files (YAML).
 
 A scenario has a map, robots, obstacles (fixed, movable, moving), and settings of the
 simulation. Units are metres, seconds and, because people write the files, degrees.
@@ -27,7 +27,8 @@ from botyard.errors import (
 )
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.models import find_robot
+from botyard.formats.floorkeys import read_floor
+from botyard.formats.models import find_robot, is_robot_file
 from botyard.formats.scenariokeys import (
     _SCENARIO,
     FLOOR_FRICTION,
@@ -39,11 +40,13 @@ from botyard.formats.scenariokeys import (
     ScenarioKeys,
     WallKeys,
 )
+from botyard.formats.scenarioplaces import places_in, row_from
 from botyard.formats.worldoptions import as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import Pair, file_table, pose_of
+from botyard.model.floor import Floor
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
@@ -64,7 +67,7 @@ OpenMap = Callable[[Source, str, Options], Scene]
 
 
 class _Reader:
-    """Builds a world from a validated file."""
+    """Builder of a world from the checked contents of a scenario file."""
 
     def __init__(self, source: Source, options: Options, open_map: OpenMap) -> None:
         self._source = source
@@ -93,9 +96,9 @@ class _Reader:
         return self._yaml.fail(f"$.{where}", reason, key)
 
     def _check_options(self, options: object) -> None:
-        """Refuse options that a scenario may not set, and invalid names."""
+        """Raise an error for options that a scenario may not set, and for invalid names."""
         if not isinstance(options, dict):
-            # The conversion to `ScenarioFile` reports the wrong type.
+            # The conversion to `ScenarioFile` reports a value of the wrong type.
             return
 
         for name, value in options.items():
@@ -115,7 +118,7 @@ class _Reader:
                 )
 
     def _located(self, where: str, error: BotyardError) -> FormatError:
-        """Return an error of another module with its position in this file.
+        """Return an error of another module as an error with a position in this file.
 
         A `BudgetError` stays unchanged.
         """
@@ -221,7 +224,8 @@ class _Reader:
         if o.disc is not None:
             if not 0.0 < o.disc <= 1e4:
                 raise self._fail(
-                    f"{where}.disc", f"expected a radius in m, found {o.disc:g}"
+                    f"{where}.disc",
+                    f"expected a radius above 0, up to 10000 m, found {o.disc:g}",
                 )
 
             return (disc(o.disc),)
@@ -232,7 +236,8 @@ class _Reader:
             if not (0.0 < length <= 1e4 and 0.0 < width <= 1e4):
                 raise self._fail(
                     f"{where}.box",
-                    f"expected [length, width] in m, found [{length:g}, {width:g}]",
+                    "expected [length, width] above 0, up to 10000 m, found "
+                    f"[{length:g}, {width:g}]",
                 )
 
             return (rectangle(length, width),)
@@ -259,7 +264,7 @@ class _Reader:
         return tuple(tuple(shape) for shape in shapes)
 
     def _name(self, where: str, wanted: str, base: str, is_robot: bool = True) -> str:
-        """Return a unique name: the requested one, or one derived from `base`.
+        """Return a unique name: the requested one, or a name derived from `base`.
 
         The name of a robot must be valid. A requested name must be free.
         """
@@ -274,7 +279,7 @@ class _Reader:
         name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
-        # All lower numbers are taken.
+        # All lower numbers are already in use for this name.
         self._numbers[base] = n
         self._names.add(name)
         return name
@@ -356,7 +361,8 @@ class _Reader:
         where = f"robots[{i}]"
         if r.count < 1:
             raise self._fail(f"{where}.count", f"expected 1 or more, found {r.count}")
-        # Counted before the robots are created: a few characters can request millions.
+        # Count the robots before they are created: a few characters can request
+        # millions.
         self._meter.add("robots", r.count, self._yaml.line_of(f"$.{where}", "count"))
         spec = self._model(f"{where}.model", r.model, r.name)
         if r.color:
@@ -378,20 +384,32 @@ class _Reader:
             if r.controller is None
             else self._program(f"{where}.controller", r.controller)
         )
+        poses = self._poses(where, r)
         for k in range(r.count):
             name = self._name(
                 where, r.name if r.count == 1 else "", r.name or spec.name
             )
-            pose = None if r.pose is None else pose_of(r.pose)
-            if r.count > 1 and pose is not None:
-                # In a row, like robots of the command line (decisions, "Start").
-                pose = Pose(pose.x, pose.y - k, pose.th)
-
             self._robots.append(
                 PlacedRobot(
-                    spec=spec, name=name, pose=pose, program=program, served=r.served
+                    spec=spec,
+                    name=name,
+                    pose=None if poses is None else poses[k],
+                    program=program,
+                    served=r.served,
                 )
             )
+
+    def _poses(self, where: str, r: RobotKeys) -> list[Pose] | None:
+        if r.area is None:
+            return None if r.pose is None else row_from(pose_of(r.pose), r.count)
+        x0, y0, x1, y1 = r.area
+        if r.pose is not None or not (x0 < x1 and y0 < y1):
+            found = "pose as well" if r.pose is not None else f"{list(r.area)}"
+            reason = (
+                f"expected [x0, y0, x1, y1] with x0 < x1 and y0 < y1, found {found}"
+            )
+            raise self._fail(f"{where}.area", reason)
+        return places_in(r.area, r.count)
 
     def _model(self, where: str, model: str | dict[str, Any], name: str) -> RobotSpec:
         # Models of the file take precedence over models of the user and the library.
@@ -405,7 +423,7 @@ class _Reader:
 
             return self._models[model]
 
-        if isinstance(model, str) and model.lower().endswith((".p", ".toml")):
+        if isinstance(model, str) and is_robot_file(model):
             self._meter.add("files", 1, self._yaml.line_of(f"$.{where}"))
             return self._spec(
                 where,
@@ -428,13 +446,14 @@ class _Reader:
         name = controller if isinstance(controller, str) else options.pop("name", None)
         if not isinstance(name, str):
             raise self._fail(
-                where, "expected the name of a controller, or name: … and its options"
+                where,
+                "expected the name of a controller, or name: … and its options, found neither",
             )
 
         try:
             is_known = self._options.is_program(name)
         except CommandLineError as error:
-            # The name is code that may be run, but that cannot be loaded.
+            # The name refers to code that the user allowed, but that cannot be loaded.
             raise self._fail(where, str(error)) from error
 
         if not is_known:
@@ -509,14 +528,28 @@ class _Reader:
             if f.georeference is None
             else GeoReference(*f.georeference),
             view=base.view if f.view is UNSET else f.view,
+            floor=base.floor if f.floor is None else self._floor(),
+        )
+
+    def _floor(self) -> Floor | None:
+        def fail(where: str, error: str | BotyardError) -> FormatError:
+            if isinstance(error, BotyardError):
+                return self._located(where, error)
+            return self._fail(where, error)
+
+        keys = self._file.floor
+        return (
+            None
+            if keys is None
+            else read_floor(keys, self._source, self._options, self._meter, fail)
         )
 
 
 def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
-    """Return the start pose of a scenario without a `home` key.
+    """Return the start pose for a scenario without a `home` key.
 
-    It is the first home or dock among a scenario's own places, or `otherwise` (the
-    map's).
+    The pose is the first home or dock among a scenario's own places, or `otherwise`
+    (the map's).
     """
     return next(
         (p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise
@@ -535,7 +568,7 @@ def _place(p: PlaceKeys) -> Place:
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
-    """Return the laser of a scenario entry: a library name, or a `LaserMount`.
+    """Return the laser that a scenario entry describes: a library name or a `LaserMount`.
 
     A laser given by name is mounted like the model's first laser.
     """

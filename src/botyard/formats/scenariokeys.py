@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from botyard.formats.base import Source
+from botyard.formats.floorkeys import FloorKeys
 from botyard.formats.worldoptions import WorldOptions
 from botyard.model.beams import ReflectorRule
 from botyard.model.dynamics import DynamicsSpec, PoseController
@@ -28,12 +29,13 @@ FLOOR_FRICTION: Final = 0.4
 
 
 class RobotKeys(Strict, kw_only=True):
-    """A robot, or several robots of one model."""
+    """Keys of a robot, or of several robots of one model."""
 
     model: str | dict[str, Any] = "p3dx"
     name: str = ""
     count: int = 1
     pose: Triple | None = None
+    area: tuple[float, float, float, float] | None = None
     color: str = ""
     lasers: list[str | LaserMount] | None = None
     fiducial: int | None = None
@@ -43,7 +45,7 @@ class RobotKeys(Strict, kw_only=True):
 
 
 class ObstacleKeys(Strict, kw_only=True):
-    """An obstacle: movable, moving by a controller, or a part of the walls (fixed)."""
+    """Keys of an obstacle: movable, moved by a controller, or a part of the walls (fixed)."""
 
     name: str = ""
     box: Pair | None = None
@@ -60,7 +62,7 @@ class ObstacleKeys(Strict, kw_only=True):
 
 
 class WallKeys(Strict, kw_only=True):
-    """A wall along a line of points, or several from point to point: x1, y1, x2, y2."""
+    """Keys of a wall along a line of points, or of several walls x1, y1, x2, y2."""
 
     line: list[Pair] = msgspec.field(default_factory=list)
     closed: bool = False
@@ -71,7 +73,7 @@ class WallKeys(Strict, kw_only=True):
 
 
 class PlaceKeys(Strict, kw_only=True):
-    """A goal, dock or home."""
+    """Keys of a goal, dock or home."""
 
     kind: str = "Goal"
     name: str = ""
@@ -80,7 +82,7 @@ class PlaceKeys(Strict, kw_only=True):
 
 
 class AreaKeys(Strict, kw_only=True):
-    """An area or line on the floor."""
+    """Keys of an area or a line on the floor."""
 
     kind: str
     name: str = ""
@@ -88,7 +90,7 @@ class AreaKeys(Strict, kw_only=True):
 
 
 class ScenarioKeys(Strict, kw_only=True):
-    """The keys of a scenario file in addition to its settings."""
+    """Keys of a scenario file in addition to its settings."""
 
     botyard: int
     name: str | None = None
@@ -104,6 +106,7 @@ class ScenarioKeys(Strict, kw_only=True):
     walls: list[list[Pair] | WallKeys] = msgspec.field(default_factory=list)
     places: list[PlaceKeys] = msgspec.field(default_factory=list)
     areas: list[AreaKeys] = msgspec.field(default_factory=list)
+    floor: FloorKeys | None = None
     options: WorldOptions = msgspec.field(default_factory=WorldOptions)
 
 

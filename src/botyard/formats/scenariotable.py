@@ -1,4 +1,4 @@
-"""Contents of scenario files, made from a world."""
+"""Conversion of a world to the contents of a scenario file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from botyard.errors import BotyardError, FormatError, ModelError
+from botyard.formats.floorkeys import write_floor
 from botyard.formats.models import find_robot
 from botyard.formats.scenario import home_of
 from botyard.formats.scenariokeys import VERSION
@@ -30,7 +31,7 @@ from botyard.processes.codeload import can_be_found
 class ScenarioDumper(yaml.SafeDumper):
     """Dumper that quotes texts with unprintable characters, so that they are escaped.
 
-    A reader would take some of these characters for blanks in plain scalars.
+    In plain scalars, a reader would read some of these characters as blanks.
     """
 
 
@@ -44,11 +45,11 @@ ScenarioDumper.add_representer(str, _text)
 
 
 class _CannotBeWrittenError(Exception):
-    """YAML cannot represent a value."""
+    """A value cannot be represented in YAML."""
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to plain types that YAML can represent."""
+    """Convert a value to plain types, which YAML can represent."""
     # Options of controllers may contain NumPy's numbers.
     if isinstance(value, np.generic):
         value = value.item()
@@ -73,7 +74,7 @@ def _corners(outline: Sequence[tuple[float, float]]) -> list[list[float]]:
 
 
 class ScenarioTable:
-    """Builds the contents of a scenario file.
+    """Builder of the contents of a scenario file.
 
     Attributes
     ----------
@@ -88,18 +89,24 @@ class ScenarioTable:
         self._names: set[str] = set()
 
     def build(
-        self, base: Scene, map_name: str | None, resolution: float | None
+        self,
+        base: Scene,
+        map_name: str | None,
+        resolution: float | None,
+        picture: str | None = None,
     ) -> dict[str, Any]:
-        """Return the top-level mapping of the file.
+        """Return the contents of the file: its top-level mapping.
 
         Parameters
         ----------
         base : Scene
-            Contents of the map file; the rest is written.
+            Contents of the map file, which are not written again.
         map_name : str or None
             Name of the map in the file.
         resolution : float or None
             Resolution for reading the map, m.
+        picture : str or None
+            Name of the file of the floor's picture.
         """
         scene, settings = self._world.scene, self._world.settings
         table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
@@ -156,6 +163,9 @@ class ScenarioTable:
 
         lists |= {"robots": robots, "obstacles": obstacles}
         table |= {key: rows for key, rows in lists.items() if rows}
+        floor = write_floor(scene.floor, picture)
+        if floor:
+            table["floor"] = floor
         options = self._options()
         if options:
             table["options"] = options
@@ -202,7 +212,7 @@ class ScenarioTable:
             }
 
     def _name(self, name: str, base: str) -> str:
-        """Return a name that is unique in the file."""
+        """Return a name for a robot or obstacle that is unique in the file."""
         wanted = name or base
         free, n = wanted, 2
         while free in self._names:
@@ -232,7 +242,7 @@ class ScenarioTable:
     # -- robots and moving obstacles
 
     def _moving_obstacle(self, robot: PlacedRobot) -> dict[str, Any]:
-        """Return the table of a moving obstacle."""
+        """Return the keys and values that describe a moving obstacle."""
         spec = robot.spec
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
         table |= {
@@ -283,9 +293,9 @@ class ScenarioTable:
         )
 
     def _model(self, spec: RobotSpec) -> str:
-        """Return the name of a model in the library or in this file.
+        """Return the name by which the file refers to a robot model.
 
-        A model that neither has is added to the file.
+        A model that is not in the library is added to the file.
         """
         try:
             if find_robot(spec.name) == spec:
@@ -307,7 +317,7 @@ class ScenarioTable:
         return name
 
     def _check_model(self, name: str, spec: RobotSpec) -> None:
-        """Note if writing and re-reading a model changes it."""
+        """Add a note if writing and re-reading a model changes it."""
         try:
             again = robot_of(_plain(to_table(spec)), name)
         except BotyardError as error:
@@ -322,7 +332,8 @@ class ScenarioTable:
             or again.outline != spec.outline
         ):
             self.notes.append(
-                f"the model {shown(spec.name)} is written with another outline"
+                f"the outline of the model {shown(spec.name)} changes when the file "
+                "is read again"
             )
 
     def _options(self) -> dict[str, Any]:
@@ -342,7 +353,7 @@ class ScenarioTable:
 def _returns_and_dynamics(
     returns: Returns, dynamics: DynamicsSpec | None
 ) -> dict[str, Any]:
-    """Return the keys for visibility and mass that differ from the defaults."""
+    """Return the keys for visibility and mass whose values differ from the defaults."""
     seen = file_table(Returns).write(returns)
     table = {"returns": seen} if seen else {}
     if dynamics is not None:

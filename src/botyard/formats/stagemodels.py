@@ -20,10 +20,10 @@ from botyard.errors import (
 )
 from botyard.formats import stagesensors as sensors
 from botyard.formats.budget import Meter
+from botyard.formats.notes import Notes
 from botyard.formats.stageprops import (
     PROPERTIES,
     STAGE_4,
-    Notes,
     color,
     dialect_of,
     energy,
@@ -44,7 +44,7 @@ from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.names import shown
 
 MODEL_TYPES: Final = frozenset({"model", "position"})
-"""Stage types that a robot or an object can be based on."""
+"""Model types of Stage that a robot or an object can be based on."""
 NOT_SIMULATED: Final = frozenset(
     {
         "gps",
@@ -58,7 +58,7 @@ NOT_SIMULATED: Final = frozenset(
         "wifi",
     }
 )
-"""Types of children that are not simulated."""
+"""Types of child models that are not simulated."""
 MAX_LASERS: Final = 100
 
 # A `position` without properties: for Stage 2 by formats §3.4 and pioneer-protocol
@@ -115,7 +115,8 @@ class ModelLibrary:
         self.notes = notes if notes is not None else Notes()
 
     def chain(self, name: str) -> tuple[list[Entity], str]:
-        """Return the definitions behind `name`, root first, and the type of the root.
+        """Return the definitions that a definition is based on, root first, and the type of the
+        root.
 
         A definition that is based on its own name changes the model of the library.
 
@@ -145,9 +146,9 @@ class ModelLibrary:
         return links[::-1], name
 
     def count(self, links: Sequence[Entity]) -> None:
-        """Count the expansion of an entity before it is built.
+        """Count how many definitions an entity uses, before it is built.
 
-        The expansion includes all children of its definitions.
+        The number includes the children of the definitions.
 
         Raises
         ------
@@ -160,7 +161,7 @@ class ModelLibrary:
         self.meter.add("references", self._total(links), last.line, last.path)
 
     def _total(self, links: Sequence[Entity]) -> int:
-        """Return the cost of an entity in uses of definitions.
+        """Return the number of definitions that an entity uses, with all of its children.
 
         An entity with many properties counts several times.
         """
@@ -179,7 +180,7 @@ class ModelLibrary:
         self._inside.add(id(entity))
         try:
             self.meter.check("nesting", len(self._inside), entity.line, entity.path)
-            # Five properties take about the time of one definition.
+            # Building five properties takes about as long as building one definition.
             total = 1 + len(entity.properties) // 5
             for child in entity.children:
                 total += (
@@ -195,14 +196,15 @@ class ModelLibrary:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of definitions that can be put into a world.
+        """Names of definitions of which a world can have instances.
 
-        They are based on `position` or `model`, or on a model of botyard's library.
+        The definitions are based on `position` or `model`, or on a model of botyard's
+        library.
         """
         return tuple(n for n in self._world.definitions if self.is_model(n))
 
     def is_model(self, name: str) -> bool:
-        """Return whether a definition can be put into a world (a sensor cannot).
+        """Return whether a world can contain instances of a definition; False for a sensor.
 
         Raises
         ------
@@ -215,11 +217,11 @@ class ModelLibrary:
         return root in MODEL_TYPES or self._is_stock(root)
 
     def _is_stock(self, name: str) -> bool:
-        """Return whether botyard's library has a name, and the library may be used."""
+        """Return whether a name may be a model of botyard's library, and is one."""
         return name in self._stock
 
     def robot(self, name: str) -> RobotSpec:
-        """Return the model of a definition.
+        """Return the robot model that a definition describes.
 
         Raises
         ------
@@ -236,9 +238,10 @@ class ModelLibrary:
         return self._known[name]
 
     def all(self) -> tuple[tuple[RobotSpec, ...], tuple[str, ...]]:
-        """Return all models among the definitions, and the names of other ones (sensors).
+        """Return all models among the definitions, and the names of the others.
 
-        The others are checked by attaching them to a robot.
+        The other definitions are sensors, which are checked by attaching them to a
+        robot.
 
         Raises
         ------
@@ -283,12 +286,12 @@ class ModelLibrary:
         return tuple(robots), tuple(others)
 
     def instance(self, entity: Entity) -> RobotSpec:
-        """Return the model of an entity in the world, including its own properties."""
+        """Return the model of an entity in the world, including the entity's own properties."""
         links, root = self.links(entity)
         return self._build(entity.type_name, links, root)
 
     def links(self, entity: Entity) -> tuple[list[Entity], str]:
-        """Return the definitions behind an entity and the entity itself, root first.
+        """Return the definitions behind an entity, root first, followed by the entity itself.
 
         The second result is the type of the root.
         """
@@ -296,7 +299,7 @@ class ModelLibrary:
         return [*links, entity], root
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
-        """Return an error about a type that does not exist."""
+        """Return an error about a type that does not exist; the caller raises it."""
         return ModelFileError(
             f'"{shown(root)}" is not a model type{did_you_mean(root, self._types())}',
             entity.path,
@@ -304,7 +307,7 @@ class ModelLibrary:
         )
 
     def _types(self) -> list[str]:
-        """Return the names that a model may be based on."""
+        """Return the names of types and definitions that a model may be based on."""
         return [
             *self._world.definitions,
             *MODEL_TYPES,
@@ -312,7 +315,7 @@ class ModelLibrary:
         ]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
-        """Return the shape of a ``model`` or of a child of one."""
+        """Return the outline of a ``model``, or of a child of one."""
         # Default sizes of Stage 4 and of Stage 2, m.
         side = 0.1 if self.dialect == STAGE_4 else 1.0
         shape = Shape(size=(side, side))
@@ -344,7 +347,7 @@ class ModelLibrary:
         # Properties apply in the order of the chain; later links override earlier ones.
         spec = replace(spec, name=name)
         if not (root == "pioneer" or root in MODEL_TYPES):
-            spec = replace(spec, description=f"{root}, changed")
+            spec = replace(spec, description=f"{root} with changed properties")
         for entity in links:
             spec = self._apply(spec, entity)
             shape.read(entity)
@@ -367,14 +370,17 @@ class ModelLibrary:
             raise ModelFileError(str(error), last.path, last.line) from None
 
     def _color_seed(self, links: list[Entity]) -> str:
-        """Return the seed of a random colour, from the entity's line."""
+        """Return the text that selects a "random" colour; it depends on the line of the entity."""
         return f"{links[-1].line * 7}" if links else ""
 
     # -- properties of the body
 
     def _apply(self, spec: RobotSpec, entity: Entity) -> RobotSpec:
         note_unused(self.notes, entity)
-        for key, prop in entity.properties.items():
+        # The drive decides whether the wheelbase has a meaning.
+        for key, prop in sorted(
+            entity.properties.items(), key=lambda one: one[0] != "drive"
+        ):
             change = PROPERTIES.get(key)
             if change is not None:
                 spec = change(spec, prop)
@@ -471,9 +477,9 @@ class ModelLibrary:
         )
 
     def _attached(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
-        """Add a ``model`` that a robot carries, and the models that it carries in turn.
+        """Return the robot with a ``model`` attached to it, and the models that this one carries.
 
-        It becomes part of the robot's body if it is solid.
+        A solid ``model`` becomes part of the robot's body.
         """
         props = merged(links)
         at = compose(mount, pose(props["pose"])) if "pose" in props else mount
@@ -508,7 +514,7 @@ class ModelLibrary:
 
 @cache
 def _pioneer() -> RobotSpec:
-    """Return the Pioneer that stands for models without a description of their own."""
+    """Return the Pioneer constants for models that do not describe their own."""
     return parse_robot(
         'extends = "pioneer"\n'
         "outline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n"

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from botyard.errors import ModelError, ModelFileError
+from botyard.formats.notes import Notes
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices, make_spec
-from botyard.model.kinematics import Axes, Drive
+from botyard.model.kinematics import MAX_WHEELBASE, MIN_WHEELBASE, Axes, Drive, Steering
 from botyard.model.obstacles import Returns
 from botyard.model.robot import NO_DRIFT, RobotSpec
 from botyard.names import shown
@@ -42,33 +43,13 @@ _DEFAULTS: Final[Mapping[str, float]] = {
     "height_offset": 0.0,
     "update_interval": 100.0,
 }
-"""Default values of properties that are not simulated; with them, no note is needed."""
-
-
-@dataclass(slots=True)
-class Notes:
-    """Notes about parts of a world file that cannot be simulated, one for each key.
-
-    Attributes
-    ----------
-    texts : list of str
-        File, line and description of each.
-    """
-
-    texts: list[str] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
-
-    def add(self, key: str, where: Property | Entity, text: str) -> None:
-        """Note `text` about a property or entity, unless `key` was noted before."""
-        if key not in self._seen:
-            self._seen.add(key)
-            self.texts.append(f"{where.path}:{where.line}: {text}")
+"""Default values of properties that are not simulated; other values cause a note."""
 
 
 def dialect_of(world: WorldFile) -> int:
     """Return the Stage version that a file was written for (formats §4.4).
 
-    It is 4 if the file uses a feature of that version, otherwise 2.
+    The version is 4 if the file uses a feature of Stage 4, otherwise 2.
     """
     found = any(map(_is_of_stage_4, (*world.definitions.values(), *world.entities)))
     return STAGE_4 if found else STAGE_2
@@ -191,7 +172,7 @@ def _unit(world: WorldFile, key: str, known: Mapping[str, float]) -> float:
 
 
 def positive(prop: Property) -> tuple[float, float]:
-    """Return a length and a width; a third number, the height, is ignored."""
+    """Return a length and a width, which must be positive; a third number is ignored."""
     values = prop.numbers()
     if len(values) < 2 or min(values[:2]) < 0.0:
         raise prop.fail("a length and a width, not negative")
@@ -199,7 +180,7 @@ def positive(prop: Property) -> tuple[float, float]:
 
 
 def pose(prop: Property) -> Pose:
-    """Return the pose of x, y (m) and heading (deg).
+    """Return the pose that a property gives: x, y (m) and heading (degrees in the file).
 
     Missing values are 0. A height is ignored (Stage 4: x y z a).
     """
@@ -211,18 +192,18 @@ def pose(prop: Property) -> Pose:
 
 
 def axes(prop: Property) -> Axes:
-    """Return forward, left and turn; the turn is always in rad (formats §3.4)."""
+    """Return the values for forward, left and turn; the turn is always in rad (formats §3.4)."""
     x, y, a = (*prop.numbers(), 0.0, 0.0, 0.0)[:3]
     return Axes(x, y, a)
 
 
 def merged(links: Iterable[Entity]) -> dict[str, Property]:
-    """Merge the properties of a chain of definitions; later ones win."""
+    """Return the properties of a chain of definitions; later ones override earlier ones."""
     return {k: p for entity in links for k, p in entity.properties.items()}
 
 
 def color(props: Mapping[str, Property], fallback: str, draw: str = "") -> str:
-    """Return a colour by name or by ``color_rgba``.
+    """Return the colour of a model, by name or by ``color_rgba``.
 
     For "random", the text `draw` selects the colour, so that a world always looks the
     same.
@@ -263,21 +244,39 @@ Change = Callable[[RobotSpec, Property], RobotSpec]
 
 
 def _with_field(part: Any, name: str, value: object) -> Any:
-    """Return a frozen description with one field changed, by the field's name."""
+    """Return a copy of a description with one field changed."""
     return replace(part, **{name: value})
 
 
+CAR_STEERING: Final = Steering(wheelbase=1.0, limit=from_deg(60.0))
+"""Steered axle of a car without further keys: the wheelbase of Stage (formats §4.3).
+
+Stage does not limit the angle; a real wheel is limited.
+"""
+
+
 def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
-    # Car-like steering is not simulated; `note_unused` reports that.
+    kinds = {"diff": Drive.DIFF, "omni": Drive.OMNI, "car": Drive.TRICYCLE}
+    kind = kinds.get(prop.string())
+    if kind is None:
+        raise prop.fail('"diff", "omni" or "car"')
+    return replace(
+        spec,
+        drive=kind,
+        steering=(spec.steering or CAR_STEERING) if kind is Drive.TRICYCLE else None,
+    )
+
+
+def _wheelbase(spec: RobotSpec, prop: Property) -> RobotSpec:
+    # Other drives have the key without a meaning.
+    if spec.steering is None:
+        return spec
     try:
-        return replace(
-            spec,
-            drive={"diff": Drive.DIFF, "omni": Drive.OMNI, "car": Drive.DIFF}[
-                prop.string()
-            ],
-        )
-    except KeyError:
-        raise prop.fail('"diff", "omni" or "car"') from None
+        return replace(spec, steering=replace(spec.steering, wheelbase=prop.number()))
+    except ModelError:
+        raise prop.fail(
+            f"a wheelbase from {MIN_WHEELBASE:g} to {MAX_WHEELBASE:g} m"
+        ) from None
 
 
 def _limit(name: str) -> Change:
@@ -291,7 +290,7 @@ def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _bounds(prop: Property) -> tuple[Axes, Axes]:
-    """Return minimum and maximum of x y z a, m and degrees (formats §4.3)."""
+    """Return minimum and maximum of x, y, z and rotation, m and degrees (formats §4.3)."""
     x0, x1, y0, y1, _, _, a0, a1 = prop.numbers(8)
     return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(
         abs(x1), abs(y1), from_deg(abs(a1))
@@ -314,7 +313,7 @@ def _acceleration_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
-    """Set symmetric errors of odometry.
+    """Return the robot with symmetric errors of odometry.
 
     The error of rotation is converted by the angle unit, degrees (pioneer-protocol
     §11.4). Four numbers are Stage 4's x y z a, of which half is the limit (formats
@@ -371,12 +370,14 @@ def _battery(name: str, scale: float = 1.0) -> Change:
 
 PROPERTIES: Final[Mapping[str, Change]] = {
     "drive": _drive,
+    "wheelbase": _wheelbase,
     "max_speed": _limit("max_speed"),
     "default_speed": _default_speed,
     "accel": _limit("accel"),
     "decel": _limit("decel"),
     "max_accel": _limit("top_accel"),
-    # A robot reports no largest deceleration that clients may set.
+    # The protocol has no limit for decelerations that clients set, so the value is
+    # ignored.
     "max_decel": lambda spec, prop: spec,
     "velocity_bounds": _velocity_bounds,
     "acceleration_bounds": _acceleration_bounds,
@@ -397,7 +398,7 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "pioneer_velconv": _pioneer_value("vel_conv"),
     "pioneer_rangeconv": _pioneer_value("range_conv"),
     "pioneer_vel2div": _pioneer_value("vel2_div"),
-    # The file has ms; the factor from ms to s is the one from mm to m.
+    # The file has ms; the factor from ms to s is the same as from mm to m.
     "pioneer_watchdog": _pioneer_value("watchdog", from_mm(1.0)),
     "pioneer_batterytype": lambda spec, prop: replace(
         spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
@@ -414,7 +415,7 @@ PROPERTIES: Final[Mapping[str, Change]] = {
 def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
     """Return a robot whose odometry is relative to a pose of the world.
 
-    None stands for its start pose. Odometry without errors (``localization "gps"``) is
+    None means its start pose. Odometry without errors (``localization "gps"``) is
     relative to the world's origin. Relative to another origin, it is integrated without
     errors.
     """
@@ -433,7 +434,7 @@ def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
 
 
 def energy(spec: RobotSpec, props: Mapping[str, Property]) -> RobotSpec:
-    """Return the robot with the battery of a Stage 4 robot.
+    """Return the robot with the battery that Stage 4's properties describe.
 
     Capacity and charge are in joules or kilojoules.
     """
@@ -503,12 +504,14 @@ def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Retur
     except (ModelError, OverflowError, ValueError):
         where = next(iter(props.values()))
         raise ModelFileError(
-            "returns: expected whole numbers", where.path, where.line
+            "laser_return, fiducial_return: expected whole numbers, found another value",
+            where.path,
+            where.line,
         ) from None
 
 
 def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> None:
-    """Note the properties of an entity that are not simulated."""
+    """Add a note for each property of an entity that is not simulated."""
     for key, prop in entity.properties.items():
         name = _INDEX.sub("", key)
         known = (
@@ -523,9 +526,3 @@ def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> No
             continue
         if not known:
             notes.add(name, prop, f'the property "{shown(name)}" is not simulated')
-        elif key == "drive" and prop.values == ("car",):
-            notes.add(
-                "drive car",
-                prop,
-                'drive "car" is simulated as "diff": it can turn on the spot',
-            )

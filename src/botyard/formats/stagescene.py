@@ -1,4 +1,4 @@
-"""Worlds from Stage world files, both dialects (formats §3, §4).
+"""Reader of Stage world files of both dialects (formats §3, §4).
 
 A world has walls, objects, robots, and settings of time. A model that cannot be moved
 (``gui_move 0``) or whose bitmap is large becomes part of the static map. An invisible
@@ -10,12 +10,11 @@ and line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard.errors import (
     BudgetError,
@@ -26,10 +25,10 @@ from botyard.errors import (
 )
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
+from botyard.formats.notes import Notes
 from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary
 from botyard.formats.stageprops import (
     STAGE_4,
-    Notes,
     color,
     merged,
     note_unused,
@@ -39,14 +38,14 @@ from botyard.formats.stageprops import (
 )
 from botyard.formats.stageshapes import Shape
 from botyard.formats.stageworld import Entity, Property, WorldFile
+from botyard.formats.walls import Names, Walls
 from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
-from botyard.model.scene import Area, Scene, SpecialWalls
-from botyard.model.tracing import TracedCells, closed, place_segments
+from botyard.model.scene import Area, Scene
+from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World
 from botyard.names import check_name
 
-SUFFIXES: Final = (".world",)
 GLOBALS: Final = frozenset(
     {
         "name",
@@ -67,7 +66,7 @@ GLOBALS: Final = frozenset(
         "gui_interval",
     }
 )
-"""Settings that are read, or that have no effect outside of Stage's window."""
+"""Global settings that are read, or that only affect Stage's window."""
 MAX_MOVABLE_PIXELS: Final = 20_000
 """Largest bitmap of a movable model, pixels; a larger one is part of the static map."""
 SENSORS: Final = frozenset(
@@ -87,57 +86,15 @@ _BASE: Final = Returns()
 Known = Callable[[str], bool]
 
 
-@dataclass(slots=True)
-class _Walls:
-    """Collects the static walls of the scene."""
-
-    segments: list[NDArray[np.float64]] = field(default_factory=list)
-    special: list[SpecialWalls] = field(default_factory=list)
-    traced: list[TracedCells] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, segments: NDArray[np.float64], seen: Returns) -> None:
-        first, self.count = self.count, self.count + len(segments)
-        self.segments.append(segments)
-        if seen.mask != Visible.ALL or seen.laser != 1:
-            self.special.append(
-                SpecialWalls(first=first, last=self.count, returns=seen)
-            )
-
-    def trace(
-        self, count: int, shape: tuple[int, ...], size: tuple[float, float], at: Pose
-    ) -> None:
-        """Mark the next `count` walls as the outlines of a picture's dark pixels.
-
-        The picture has this shape (rows, columns) and this size, m, around a pose.
-        """
-        (rows, columns), (length, width) = shape, size
-        corner = compose(at, Pose(-length / 2.0, -width / 2.0, 0.0))
-        self.traced.append(
-            TracedCells(
-                first=self.count,
-                last=self.count + count,
-                rows=rows,
-                columns=columns,
-                width=length / columns,
-                height=width / rows,
-                origin=corner,
-            )
-        )
-
-    def merged(self) -> NDArray[np.float64]:
-        return np.concatenate(self.segments) if self.segments else np.zeros((0, 4))
-
-
 class _Compound(NamedTuple):
-    """Object made of several models."""
+    """Outlines of an object that consists of several models."""
 
     outlines: tuple[Outline, ...]
     fiducial: int
 
 
 class _Reader:
-    """Builds a `World` from a parsed file."""
+    """Builder of a `World` from a parsed Stage world file."""
 
     def __init__(
         self, world: WorldFile, path: Path, library: ModelLibrary, is_program: Known
@@ -147,11 +104,11 @@ class _Reader:
         self._library = library
         self._notes = library.notes
         self._is_program = is_program
-        self._walls = _Walls()
+        self._walls = Walls()
         self._objects: list[BoxObject] = []
         self._areas: list[Area] = []
         self._robots: list[PlacedRobot] = []
-        self._names: dict[str, int] = {}
+        self._names = Names()
         self._view: tuple[float, float, float, float] | None = None
 
     def run(self) -> World:
@@ -203,7 +160,7 @@ class _Reader:
             number("quit_time"),
             number("threads"),
         )
-        # The same limits as for `--update-interval`.
+        # The limits are the limits of `--update-interval`.
         if step is not None and not 1.0 <= step <= 60_000.0:
             raise self._world.properties["interval_sim"].fail("1 … 60000 ms")
         if speed is not None and speed <= 0.0:
@@ -222,7 +179,7 @@ class _Reader:
             # Stage draws the errors of odometry once, when a robot starts (formats
             # §4.3).
             odometry_error="random_init" if self._library.dialect == STAGE_4 else None,
-            # Stage accepts 0 threads; here one is the minimum.
+            # Stage accepts 0 threads; botyard needs at least one.
             threads=None if threads is None else max(1, min(256, int(threads))),
         )
 
@@ -231,8 +188,8 @@ class _Reader:
     ) -> tuple[float, float, float, float] | None:
         """Return the part of the world that Stage's window shows (x0, y0, x1, y1, m).
 
-        It follows from the window's centre, size in pixels, and scale. The scale is
-        metres per pixel in Stage 2, and pixels per metre in Stage 4 (formats §3.3,
+        The part follows from the window's centre, size in pixels, and scale. The scale
+        is metres per pixel in Stage 2, and pixels per metre in Stage 4 (formats §3.3,
         §4.1).
         """
         if "scale" not in props or "size" not in props:
@@ -307,20 +264,16 @@ class _Reader:
         return pose(props["pose"]) if "pose" in props else Pose()
 
     def _name(self, links: list[Entity], entity: Entity) -> str:
-        """Return a unique name: as written, or the type's, with a number if taken."""
+        """Return a unique name: as written, or the name of the type, with a number if it is
+        taken.
+        """
         props = merged(links)
         base = props["name"].string() if "name" in props else entity.type_name
         base = base.strip() or entity.type_name
-        # A counter per name avoids trying all smaller numbers for each of many robots.
-        n = self._names[base] = self._names.get(base, 0) + 1
-        name = base if n == 1 else f"{base}_{n:03d}"
-        # The numbered name is taken from now on, in case the file uses it explicitly.
-        if name != base:
-            self._names[name] = self._names.get(name, 0) + 1
-        return name
+        return self._names.unique(base)
 
     def _program(self, links: list[Entity], entity: Entity) -> Program | None:
-        """Return the controller that ``ctrl`` names, with its arguments."""
+        """Return the controller that a ``ctrl`` property names, with its arguments."""
         prop = merged(links).get("ctrl")
         if prop is None:
             return None
@@ -344,7 +297,7 @@ class _Reader:
     def _model(
         self, links: list[Entity], entity: Entity, at: Pose, depth: int = 0
     ) -> None:
-        """Convert a ``model`` and the models that it carries."""
+        """Add the object that a ``model``, and the models that it carries, describe."""
         self._note(links)
         props = merged(links)
         name = self._name(links, entity)
@@ -375,7 +328,7 @@ class _Reader:
         self._objects.append(_as_object(name, at, body.outlines, seen, shade))
 
     def _note(self, links: list[Entity]) -> None:
-        """Note the properties of a model, not a robot, that are not simulated."""
+        """Add notes for the properties of a model (not a robot) that are not simulated."""
         for link in links:
             note_unused(self._notes, link)
             for key in ("ctrl", "give_watts", "take_watts"):
@@ -405,7 +358,7 @@ class _Reader:
     def _fixed(
         self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int
     ) -> None:
-        """Add a model's walls: outlines of dark pixels or polygons, and a frame."""
+        """Add the walls of a fixed model: outlines of dark pixels or polygons, and a frame."""
         shape, seen = (
             self._library.shape(links),
             returns(_BASE, props, self._library.dialect),
@@ -420,7 +373,7 @@ class _Reader:
                     len(found[0]),
                     self._library.pictures.dark_pixels(shape.bitmap).shape,
                     shape.size,
-                    frame,
+                    compose(frame, Pose(-length / 2.0, -width / 2.0, 0.0)),
                 )
         elif not shape.boundary or shape.polygons:
             unit = _of_unit_size(shape)
@@ -467,9 +420,10 @@ class _Reader:
                     raise self._library.unknown(child, root)
 
     def _compound(self, links: list[Entity], at: Pose) -> _Compound:
-        """Return the outlines of a model and of the models that it carries.
+        """Return the outlines of a model together with the models that it carries.
 
-        They are in the frame of the whole, together with the fiducial of any of them.
+        The outlines are in the frame of the whole object. The result also has the
+        fiducial of any of the models.
         """
         props = merged(links)
         outlines = [
@@ -490,7 +444,7 @@ class _Reader:
 
 
 def _of_unit_size(shape: Shape) -> Shape:
-    """Return the same shape, of unit size around the origin."""
+    """Return a shape after scaling to unit size, centred on the origin."""
     return replace(shape, size=(1.0, 1.0), origin=Pose())
 
 
@@ -544,7 +498,7 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
 
 
 def read(source: Source, options: Options = Options()) -> World:
-    """Read a world file and its includes; see `to_world`."""
+    """Read a Stage world file and its includes; see `to_world`."""
     try:
         file = stageworld.parse(
             source.text, source.path or source.name, _allowed(source), options.budget
@@ -558,14 +512,14 @@ def read(source: Source, options: Options = Options()) -> World:
 
 
 def _as_world_error(error: BudgetError) -> BudgetError:
-    """Return the same error with the class for world files."""
+    """Return an error as an error of the class for world files."""
     return WorldBudgetError(
         error.reason, error.path, error.line, limit=error.limit, found=error.found
     )
 
 
 def _allowed(source: Source) -> Callable[[Path], bool]:
-    """Return a test for the files that a file may refer to.
+    """Return a function that says whether a world may refer to a file.
 
     An uploaded file may only refer to files of the same upload.
     """
@@ -579,4 +533,4 @@ def _allowed(source: Source) -> Callable[[Path], bool]:
     )
 
 
-__all__ = ["SUFFIXES", "read", "to_world"]
+__all__ = ["read", "to_world"]

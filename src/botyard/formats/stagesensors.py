@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from botyard.errors import FormatError, ModelError, ModelFileError
-from botyard.formats.stageprops import Notes, merged, note_unused, pose, positive
+from botyard.formats.notes import Notes
+from botyard.formats.stageprops import merged, note_unused, pose, positive
 from botyard.formats.stageworld import Entity, Property
 from botyard.geometry import Pose, compose
 from botyard.model.accessories import GripperSpec
@@ -24,8 +25,7 @@ LASERS: Final = {
     "sicks300": "s300",
     "sicktim510": "tim510",
 }
-"""Stock sensors of AMRISim's model file → botyard's models of these devices.
-"""
+"""Names of botyard's laser models, by the stock sensors of AMRISim's model file."""
 _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "laser": (
         "samples",
@@ -62,8 +62,7 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "bumper": ("bcount", "bpose", "blength"),
     "gripper": ("paddle_size",),
 }
-"""Properties of each type that are read, or ignored without a note (drawing, heights).
-"""
+"""Properties of each type of sensor that are read, or ignored without a note."""
 TYPES: Final = frozenset(
     {
         *LASERS,
@@ -84,9 +83,9 @@ DEFAULT_BEAM: Final = 0.1
 
 
 def _type_name(links: Sequence[Entity], root: str) -> str:
-    """Return the type name of a sensor.
+    """Return the type name that clients see for a sensor.
 
-    It is the stock type, or the definition that the instance is based on.
+    The name is the stock type, or the definition that the instance is based on.
     """
     return links[-1].type_name if len(links) > 1 or root in LASERS else root
 
@@ -96,7 +95,7 @@ def _number(props: Mapping[str, Property], key: str, otherwise: float) -> float:
 
 
 def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -> int:
-    """Return a count from 0 to `high`, or `otherwise` if the property is missing."""
+    """Return the count that a property gives, from 0 to `high`; `otherwise` if it is missing."""
     if key not in props:
         return otherwise
     value = props[key].number()
@@ -108,7 +107,7 @@ def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -
 def _rate(props: Mapping[str, Property]) -> float:
     """Return the update rate of a sensor, Hz; 0: in every step.
 
-    It comes from ``update_interval``, ms, if the file gives one.
+    The rate follows from ``update_interval``, ms, if the file gives one.
     """
     # Without the property, a sensor measures in every step, as in Stage.
     interval = _number(props, "update_interval", 0.0)
@@ -122,13 +121,13 @@ def _placed(props: Mapping[str, Property], mount: Pose) -> Pose:
 
 
 def _note(notes: Notes, links: Sequence[Entity], root: str) -> None:
-    """Note the properties of a sensor that are not simulated."""
+    """Add notes for the properties of a sensor that are not simulated."""
     for entity in links:
         note_unused(notes, entity, _READ[root])
 
 
 def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> LaserSpec:
-    """Convert a ``laser`` of Stage 2.
+    """Return the laser that a ``laser`` of Stage 2 describes.
 
     Raises
     ------
@@ -167,10 +166,10 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
 
 
 def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
-    """Convert the documented rules for laser returns.
+    """Return the reflector rule that the properties of a laser describe.
 
-    Bright surfaces look ordinary beyond a range or an angle, and return 2 may be
-    reported as another number. Rules of another kind are noted.
+    By the rule, bright surfaces look ordinary beyond a range or an angle, and a return of 2 may be
+    reported as another number. A note is added for rules of another kind.
     """
     rule = ReflectorRule()
     for i in range(_count(props, "laser_return_rules", 0, 100)):
@@ -183,7 +182,7 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
         if not one:
             continue
         condition = one["condition"].string() if "condition" in one else ""
-        # A rule may omit these properties; their defaults say that returns above 1
+        # A rule may omit these properties; their defaults mean that returns above 1
         # become 1.
         dims = (
             _number(one, "model_gt", 1.0) == 1.0
@@ -225,9 +224,10 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
 
 
 def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
-    """Convert a ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``.
+    """Return the sonar ring that a ``ranger`` of Stage 2 describes.
 
-    ``sview[i]`` and ``noise[i]`` are the values of one transducer.
+    The property ``scount`` is the number of transducers; ``spose[i]``, ``sview[i]`` and
+    ``noise[i]`` describe transducer i.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
 def _transducer(
     at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None
 ) -> Transducer:
-    """Return a transducer, with its own limits if its view differs from the others."""
+    """Return a transducer, with limits of its own if its view differs from the others."""
     connected = view[2] > 0.0
     own = differs and connected
     return Transducer(
@@ -331,7 +331,7 @@ def _transducer(
 
 
 class Ranger(NamedTuple):
-    """Converted ``ranger`` of Stage 4: lasers, and a sonar ring of its single beams."""
+    """Sensors that a ``ranger`` of Stage 4 becomes: lasers, and one sonar ring."""
 
     lasers: tuple[LaserSpec, ...]
     sonar: SonarSpec | None
@@ -344,7 +344,7 @@ def ranger(
     mount: Pose,
     notes: Notes,
 ) -> Ranger:
-    """Convert a ``ranger`` of Stage 4.
+    """Return the sensors that a ``ranger`` of Stage 4 describes.
 
     A ``sensor`` child with several samples becomes a laser. Children with one sample
     become the transducers of a sonar ring.
@@ -456,9 +456,9 @@ def ranger(
 def fiducial_finder(
     links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
 ) -> DeviceSpec:
-    """Convert a ``fiducial`` or ``fiducialfinder``.
+    """Return the fiducial finder that a ``fiducial`` or ``fiducialfinder`` describes.
 
-    It finds objects with a ``fiducial_return``.
+    The sensor finds objects with a ``fiducial_return``.
 
     Raises
     ------
@@ -486,9 +486,9 @@ def fiducial_finder(
 def blob_finder(
     links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
 ) -> DeviceSpec:
-    """Convert a ``blobfinder``.
+    """Return the blob finder that a ``blobfinder`` describes.
 
-    It reports patches of its ``colors`` (older files: ``channels``).
+    The sensor reports patches of its ``colors`` (older files: ``channels``).
 
     Raises
     ------
@@ -522,10 +522,10 @@ def blob_finder(
 def bumpers(
     links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec
 ) -> DeviceSpec:
-    """Convert a ``bumper`` of Stage 4.
+    """Return the bumper rings that a ``bumper`` of Stage 4 describes.
 
-    Its segments are counted in front of and behind the robot's centre. Of several
-    bumpers, the largest counts remain.
+    The rings have the numbers of segments in front of and behind the robot's centre. Of several
+    bumpers, the largest numbers count.
 
     Raises
     ------
@@ -557,14 +557,14 @@ DEVICES: Final[
     "blobfinder": blob_finder,
     "bumper": bumpers,
 }
-"""Converters of Stage sensors that are devices here.
+"""Functions that convert Stage sensors to device descriptions, by type of sensor.
 
-Arguments are definitions, mounting, notes, and the robot so far.
+Their arguments are definitions, mounting, notes, and the robot as built so far.
 """
 
 
 def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
-    """Convert a ``gripper``.
+    """Return the gripper that a ``gripper`` describes.
 
     ``paddle_size`` has the length and the thickness of its paddles, as fractions of the
     gripper's ``size`` (formats §4.3).

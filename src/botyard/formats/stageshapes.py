@@ -29,7 +29,7 @@ from botyard.model.tracing import mask_to_rectangles, mask_to_segments
 from botyard.names import shown
 
 DARK_BELOW: Final = 128
-"""Grey value below which pixels of a bitmap are solid (formats §4.3)."""
+"""Grey value, 0 to 255, below which pixels of a bitmap are solid (formats §4.3)."""
 MAX_PARTS: Final = 400
 """Largest number of polygons of a robot's or movable object's body."""
 _POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
@@ -39,9 +39,9 @@ SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
 @dataclass(slots=True)
 class Shape:
-    """Description of a body's outline.
+    """Description of a body's outline, as the properties of a model give it.
 
-    It becomes polygons after all properties are known.
+    The description becomes polygons after all properties are known.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Shape:
     boundary: bool = False
 
     def read(self, entity: Entity) -> None:
-        """Apply an entity's properties that describe its shape.
+        """Set the values that an entity's properties give for the shape.
 
         Raises
         ------
@@ -84,6 +84,7 @@ class Shape:
         for key, prop in props.items():
             match = _POLYGON.fullmatch(key)
             if match:
+                # Points may have any order in the file; their numbers decide.
                 found.setdefault(int(match[1]), {})[int(match[2])] = prop.numbers(2)
 
         if found:
@@ -105,7 +106,17 @@ class Shape:
     def outlines(self, pictures: Pictures) -> tuple[Outline, ...]:
         """Return the polygons of the body (formats §3.4).
 
-        They are scaled to the size, centred, and moved by the origin.
+        The polygons are scaled to the size, centred, and moved by the origin.
+
+        Parameters
+        ----------
+        pictures : Pictures
+            Cache that reads the bitmap of the body, if it has one.
+
+        Returns
+        -------
+        tuple of outlines
+            Polygons in the frame of the body, m; without a description, a rectangle.
 
         Raises
         ------
@@ -114,11 +125,15 @@ class Shape:
         """
         length, width = self.size
         shapes = self.polygons or [SQUARE]
+        # The meter counts before any array is made, as a file may list millions of
+        # points.
         pictures.meter.add("vertices", sum(map(len, shapes)))
         if self.bitmap is not None:
             shapes = _traced(self.bitmap, pictures.dark_pixels(self.bitmap))
         else:
             xs, ys = zip(*(corner for shape in shapes for corner in shape), strict=True)
+            # Stage scales the polygons to `size` around the centre of their bounding
+            # box.
             cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
             # A shape without width must not divide by zero.
             dx, dy = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
@@ -136,16 +151,33 @@ class Shape:
 def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
     """Return the solid pixels of a picture as rectangles.
 
-    They are scaled to unit size around the origin.
+    Parameters
+    ----------
+    prop : Property
+        Property that names the picture, for the error.
+    solid : (rows, columns) bool
+        Solid pixels, with row 0 at the bottom.
+
+    Returns
+    -------
+    list of outlines
+        Rectangles, scaled to unit size around the origin.
+
+    Raises
+    ------
+    ModelFileError
+        There are no solid pixels, or more than `MAX_PARTS` rectangles.
     """
     rows, columns = solid.shape
     found = mask_to_rectangles(solid, MAX_PARTS)
+    # Without dark pixels a body would have no outline.
     if not 0 < len(found) <= MAX_PARTS:
         more = "more" if len(found) else "none"
         raise prop.fail(
             f"a picture whose dark pixels form 1 to {MAX_PARTS} rectangles (here: {more})"
         )
 
+    # Scale the rectangles to a unit square around the origin, as polygons are scaled.
     found = found / (columns, rows, columns, rows) - 0.5
     return [
         ((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()
@@ -177,6 +209,7 @@ class Pictures:
         )
         if path is not None:
             return path
+        # An uploaded world may only name files of the same upload.
         if self._allowed is not any_file:
             raise prop.fail(
                 "a picture that comes with this file (in one .zip, or load the file "
@@ -188,10 +221,19 @@ class Pictures:
         )
 
     def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
-        """Return the dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom.
+        """Return which pixels of a ``bitmap`` are dark.
 
-        Light margins are removed: as in Stage, the bounding box of the dark pixels is
-        scaled to the size. Of colours, the first channel counts.
+        Parameters
+        ----------
+        prop : Property
+            Property that names the picture, relative to the file of the property.
+
+        Returns
+        -------
+        (rows, columns) bool
+            Dark pixels, with row 0 at the bottom. Light margins are removed: as in Stage, the
+            bounding box of the dark pixels is scaled to the size. The first channel of a coloured
+            picture counts.
 
         Raises
         ------
@@ -209,20 +251,39 @@ class Pictures:
                     what="the bitmap",
                     first=True,
                 )
+            # The message of a budget already names the limit; others get the name of
+            # the bitmap.
             except BudgetError:
                 raise
             except MapError as error:
                 what = f'bitmap "{shown(prop.string())}": {error.reason}'
                 raise ModelFileError(what, prop.path, prop.line) from None
 
+            # Rows of pictures go down, rows of masks go up.
             self._masks[path] = _trimmed(grey[::-1] < DARK_BELOW)
 
         return self._masks[path]
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
-        """Return the outlines of the solid pixels of a picture, (n, 4).
+        """Return the outlines of the solid pixels of a picture.
 
-        The picture has unit size around the origin.
+        Parameters
+        ----------
+        prop : Property
+            Property that names the picture.
+
+        Returns
+        -------
+        (n, 4) float64
+            Segments x1, y1, x2, y2, for a picture of unit size around the origin. The
+            array is cached, and must not be changed.
+
+        Raises
+        ------
+        ModelFileError
+            The picture does not exist, or cannot be read.
+        BudgetError
+            There are too many outlines.
         """
         path = self._find(prop)
         if path not in self._outlines:
@@ -243,7 +304,7 @@ class Pictures:
 
 
 def _trimmed(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the bounding box of the set pixels, or the whole mask if none is set."""
+    """Cut a mask to the bounding box of its set pixels; without any, return the whole mask."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     return (
         mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
@@ -255,7 +316,10 @@ def _trimmed(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
     if len(points) < 3:
         raise ModelFileError(
-            "expected polygons of at least 3 points", entity.path, entity.line
+            f"expected polygons of at least 3 points, found {len(points)}",
+            entity.path,
+            entity.line,
         )
 
+    # Gaps between the numbers of points are allowed.
     return tuple((points[i][0], points[i][1]) for i in sorted(points))

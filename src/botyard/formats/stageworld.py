@@ -1,4 +1,4 @@
-"""Lexer and parser of Stage world files, both dialects (formats §3.1, §3.2, §4).
+"""Lexer and parser of Stage world files of both dialects (formats §3.1, §3.2, §4).
 
 A file is a sequence of properties (``word value``), entities (``type ( … )``),
 definitions (``define name base ( … )``) and includes. Values are numbers, strings and
@@ -33,7 +33,7 @@ _COUNT_EVERY: Final = 256
 
 
 class Token(NamedTuple):
-    """Token of a world file.
+    """Token of a Stage world file.
 
     Attributes
     ----------
@@ -52,10 +52,10 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """Property: its values and its position in the file.
+    """Property in a Stage world file: its values and its position.
 
-    It has one value, or the numbers and texts of a tuple. Like Stage, readers use the
-    values that they need; a tuple may hold more.
+    A property has one value, or the numbers and texts of a tuple. Like Stage, readers
+    use the values that they need; a tuple may hold more.
 
     Attributes
     ----------
@@ -74,19 +74,19 @@ class Property:
     folder: str = ""
 
     def fail(self, expected: str) -> ModelFileError:
-        """Return an error about this value."""
+        """Return an error about the value of this property; the caller raises it."""
         found = shown(" ".join(str(v) for v in self.values[:20]))
         return ModelFileError(
             f"expected {expected}, found {found}", self.path, self.line
         )
 
     def numbers(self, n: int | None = None) -> tuple[float, ...]:
-        """Return all values as numbers; with `n`, the first `n` of them.
+        """Return the values as numbers: all of them, or the first `n`.
 
         Raises
         ------
         ModelFileError
-            A value is not a finite number, or there are fewer.
+            A value is not a finite number, or there are fewer than `n` values.
         """
         values = self.values[:n]
         if any(isinstance(v, str) for v in values) or (
@@ -102,11 +102,11 @@ class Property:
         return found
 
     def number(self) -> float:
-        """Return the first value as a number."""
+        """Return the first value of the property as a number."""
         return self.numbers(1)[0]
 
     def string(self) -> str:
-        """Return the first value as a text."""
+        """Return the first value of the property as a text."""
         if not self.values:
             raise self.fail("a text")
         return str(self.values[0])
@@ -114,7 +114,7 @@ class Property:
 
 @dataclass(slots=True)
 class Entity:
-    """Model instance, child, or body of a definition.
+    """Entity in a Stage world file: a model, a child, or the body of a definition.
 
     Attributes
     ----------
@@ -136,13 +136,13 @@ class Entity:
 
 
 def any_file(_path: Path) -> bool:
-    """Allow a world to refer to any file."""
+    """Return True: a world may refer to any file."""
     return True
 
 
 @dataclass(slots=True)
 class WorldFile:
-    """Parsed world file.
+    """Contents of a Stage world file with its includes.
 
     Attributes
     ----------
@@ -173,12 +173,12 @@ class WorldFile:
 def find_file(
     name: str, folder: Path, path: Path, allowed: Callable[[Path], bool] = any_file
 ) -> Path | None:
-    """Find the file that a world names: an include or a picture.
+    """Return the path of a file that a world names: an include or a picture.
 
     A name is relative to the folder of the world, as in Stage, even in a file that the
     world includes. The next candidates are the folder of the file `path` that has the
-    name, and the bare name in the folders of ``STAGEPATH``. In the last of these, Stage
-    finds files of worlds that were written on another computer.
+    name, and the bare name in the folders of ``STAGEPATH``. Worlds that were written on
+    another computer need the last candidate.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def find_file(
         tried += [Path(other) / name, Path(other) / PureWindowsPath(name).name]
     for found in tried:
         try:
-            # The check comes first, so that a refused file is not even touched.
+            # The check is first, so that no access to a refused file happens.
             if allowed(found) and os.path.isfile(found):
                 return found
         except (OSError, ValueError):
@@ -208,7 +208,7 @@ def find_file(
 
 
 def tokens(text: str, path: str) -> Iterator[Token]:
-    """Split a text into tokens.
+    """Return the tokens of a Stage world file.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def tokens(text: str, path: str) -> Iterator[Token]:
             )
 
         kind, piece = str(match.lastgroup), match.group()
-        # Only lines are counted, for messages.
+        # A newline yields no token; it only advances the line number for messages.
         if kind == "newline":
             line += 1
         elif kind == "mark":
@@ -373,7 +373,7 @@ def _read_into(path: Path, world: WorldFile, around: tuple[Path, ...] = ()) -> N
 
 
 def read(path: str | Path, budget: Budget = Budget()) -> WorldFile:
-    """Read a world file and its includes.
+    """Read and parse a Stage world file and its includes.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def parse(
     allowed: Callable[[Path], bool] = any_file,
     budget: Budget = Budget(),
 ) -> WorldFile:
-    """Read a world file from a text.
+    """Parse the text of a Stage world file.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Reader of floor plans in SVG.
 
-`botyard.formats.drawing` describes the visibility of layers. The reader takes the lines
-that a browser shows (SVG 2): shapes at the positions that transformations, view boxes
-and ``use`` give them, cut at clip paths and at the borders of inner viewports. It
+`botyard.formats.drawing` describes the visibility of layers. The reader converts the
+lines that a browser shows (SVG 2): shapes at the positions that transformations, view
+boxes and ``use`` give them, cut at clip paths and at the borders of inner viewports. It
 ignores hidden elements, definitions, texts, pictures, masks, markers and the width of
 strokes. The borders of the outermost viewport cut no lines, and its size does not
-matter: a unit is a unit of the ``viewBox``.
+matter: a unit of the drawing is a unit of the ``viewBox``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHAPES: Final = frozenset(
 )
 _USABLE: Final = _GROUPS | _SHAPES | {"symbol"}
 _DEFAULT_SIZE: Final = (300.0, 150.0)
-"""Default width and height of a drawing, pixels.
+"""Default width and height of an SVG drawing, pixels.
 
 They are the size of a replaced element in CSS 2 (section 10.3.2).
 """
@@ -48,15 +48,15 @@ _UNSEEN: Final = re.compile(
     r"none|transparent|#[0-9a-f]{3}0|#[0-9a-f]{6}00"
     r"|(?:rgb|hsl)a?\((?:[^,/]*,[^,/]*,[^,/]*,|[^/]*/)\s*(?:0+(?:\.0*)?|\.0+)%?\s*\)"
 )
-"""Invisible paints: none, or fully transparent (CSS Color 4)."""
+"""Values of paints that are invisible: none, or fully transparent (CSS Color 4)."""
 _LINK: Final = re.compile(r"url\(\s*[\"']?#([^\"')]*?)[\"']?\s*\)")
 _LANGUAGE: Final = "en"
 USE_COST: Final = 5
-"""Cost of an element each time it is drawn, in entities: about 50 µs."""
+"""Cost of an element each time it is drawn, in entities of the budget: about 50 µs."""
 
 
 class Lines(NamedTuple):
-    """Lines of a drawing.
+    """Lines of an SVG drawing.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Lines(NamedTuple):
 def read(source: Source, options: Options) -> World:
     """Read an SVG drawing as a world of walls.
 
-    The axis y goes up, and the drawing's lower left corner is the origin.
+    In the world, y goes up, and the drawing's lower left corner is the origin.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def lines_of(
     *,
     least: int = 1,
 ) -> Lines:
-    """Return the lines of a drawing.
+    """Return the lines of an SVG drawing.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ _INHERITED: Final[tuple[str, ...]] = (
     "stroke-width",
 )
 Part = tuple[str, Line]
-"""Layer of a line, and the line."""
+"""Line of a drawing with the name of its layer."""
 
 
 class _Reader:
@@ -197,7 +197,7 @@ class _Reader:
     def run(self) -> Lines:
         root = self._root
         self._count()
-        # The size only matters without a view box, which replaces it below.
+        # The size matters only without a view box, which replaces the size below.
         width, height = self._size(root)
         box = _view_box(root)
         matrix = Matrix()
@@ -215,7 +215,7 @@ class _Reader:
         return Lines(layers, height)
 
     def _target(self, use: Element) -> Element | None:
-        """Return the element that a ``use`` shows."""
+        """Return the element that a ``use`` element refers to."""
         link = use.values.get("href", "").strip()
         target = self._named.get(link[1:]) if link.startswith("#") else None
         return target if target is not None and target.tag in _USABLE else None
@@ -223,7 +223,7 @@ class _Reader:
     def _count(self) -> None:
         """Count all elements with each `use` expanded, before any of them is expanded.
 
-        A few lines can stand for billions of elements.
+        A few lines can expand to billions of elements.
 
         Raises
         ------
@@ -356,7 +356,9 @@ class _Reader:
         target = self._target(element)
         if target is None:
             if element.values.get("href"):
-                self._note("some uses refer to elements that are not in the file")
+                self._note(
+                    'some "use" elements refer to elements that are not in the file'
+                )
             return
 
         values = element.values
@@ -485,12 +487,15 @@ class _Reader:
             yield from self._clipped(cut, further, inner, depth + 1)
 
     def _transform(self, element: Element, view: FloatPair) -> Matrix | None:
-        """Return the transformation of an element itself; None: it has none."""
+        """Return the transformation that an element's own attribute gives; None without one."""
         text = element.values.get("transform", "none").strip()
         own = None if text in ("", "none") else svgtransforms.transform(text, view)
         if own is None:
             if text not in ("", "none"):
-                self._note("some transformations are not understood, and ignored")
+                self._note(
+                    "some transformations are ignored: they are not valid or not "
+                    "supported"
+                )
             return None
 
         words = element.values.get("transform-origin", "").split()
@@ -542,9 +547,9 @@ def _is_shown(element: Element) -> bool:
 
 
 def _is_allowed(element: Element) -> bool:
-    """Return whether the conditions of an element hold.
+    """Return whether the conditions of an element (SVG 2, section 5.8) are fulfilled.
 
-    The reader understands English and no extensions (SVG 2, section 5.8).
+    The reader's language is English, and it has no extensions.
     """
     values = element.values
     # The reader supports no extensions, so the condition is never true.

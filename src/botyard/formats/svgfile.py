@@ -21,7 +21,7 @@ from botyard.names import shown
 NAMESPACE: Final = "http://www.w3.org/2000/svg"
 INKSCAPE: Final = "http://www.inkscape.org/namespaces/inkscape"
 ELEMENT_COST: Final = 5
-"""Cost of an element, in entities: about 50 µs."""
+"""Cost of an element in the budget, in entities: about 50 µs."""
 MAX_CLASSES: Final = 100
 MAX_CHAIN: Final = 20
 """Largest number of compound selectors in a selector, as in ``g > .wall``."""
@@ -31,7 +31,7 @@ _GEOMETRY: Final = frozenset(
 _WORDS: Final = frozenset(
     {"display", "visibility", "overflow", "clip-rule", "fill", "stroke", "mask"}
 )
-"""Properties whose values are keywords and colours, in any case."""
+"""Properties whose values are keywords and colours, which may be in upper or lower case."""
 _VISIBILITIES: Final = frozenset(
     {"visible", "hidden", "collapse", "inherit", "initial", "unset"}
 )
@@ -59,7 +59,7 @@ _STYLES: Final = frozenset(
     }
 )
 PROPERTIES: Final = _GEOMETRY | _STYLES
-"""Attributes that a style can also set."""
+"""Names of attributes that a style can also set."""
 _ATTRIBUTES: Final = PROPERTIES | {
     "id",
     "class",
@@ -100,7 +100,7 @@ class Element:
 
 
 class Drawing(NamedTuple):
-    """Parsed file.
+    """Contents of an SVG file: its elements.
 
     Attributes
     ----------
@@ -138,12 +138,12 @@ def read_file(data: bytes, meter: Meter, note: Callable[[str], None]) -> Drawing
 
 
 class _Part(NamedTuple):
-    """Compound selector: conditions for one element."""
+    """Compound selector of CSS: conditions that one element must fulfil."""
 
     tag: str
     ids: tuple[str, ...]
     classes: frozenset[str]
-    # Whether the part before it must match the parent, and not any ancestor.
+    # Whether the previous part must match the parent, and not any ancestor.
     parent: bool
 
 
@@ -281,7 +281,7 @@ class _Parser:
 
         if strange:
             self._note(
-                f"{strange} selectors of its style are ignored: they are not understood"
+                f"{strange} selectors of its style are ignored: they are not supported"
             )
 
         rules.sort(key=lambda rule: rule.rank)
@@ -377,7 +377,7 @@ _CSS: Final = re.compile(
     r"|url\(\s*[^)\"']*\)?|[{};]",
     re.DOTALL | re.IGNORECASE,
 )
-"""Comments, texts and links, which may contain any marks; and the marks themselves."""
+"""Pattern for comments, texts and links, which may contain any marks, and for the marks."""
 _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
@@ -427,7 +427,7 @@ def _rules(sheet: str, note: Callable[[str], None]) -> Iterator[tuple[str, str]]
 
 
 def _selector(text: str) -> tuple[_Part, ...] | None:
-    """Return a selector of tags, ids, classes, descendants and children.
+    """Return the selector of a text; it may have tags, ids, classes, descendants and children.
 
     The result is None if the text has other conditions.
     """
@@ -476,7 +476,7 @@ def _is_valid(name: str, value: str) -> bool:
 
 
 def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the values of a style that affect lines: normal and important ones."""
+    """Return the values of a style attribute that affect lines: normal and important ones."""
     normal: dict[str, str] = {}
     important: dict[str, str] = {}
     text, at = [], 0

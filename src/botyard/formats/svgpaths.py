@@ -1,4 +1,4 @@
-"""Shapes of SVG as lines (SVG 2, chapters 7 to 10).
+"""Conversion of SVG shapes to lines (SVG 2, chapters 7 to 10).
 
 The module parses path data, and divides curves into chords.
 """
@@ -20,12 +20,12 @@ _ARGUMENT: Final = re.compile(rf"[\s,]*({NUMBER})")
 _FLAG: Final = re.compile(r"[\s,]*([01])")
 _COMMAND: Final = re.compile(r"[\s,]*([MmZzLlHhVvCcSsQqTtAa])")
 NUMBER_COST: Final = 8
-"""Number of characters of path data whose numbers take the time of one entity."""
+"""Number of characters of path data that take as long as the reading of one entity."""
 
 
 @dataclass(slots=True)
 class Pen:
-    """Draws lines and curves as lines in the plane of the drawing.
+    """Pen that draws lines and curves as sequences of points in the plane of the drawing.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Pen:
     ) -> None:
         """Append an arc of an ellipse, without its first point.
 
-        `tilt` is the cosine and the sine of the angle of its first axis.
+        `tilt` is the cosine and the sine of the angle of the ellipse's first axis.
         """
         (cx, cy), (rx, ry), (c, s) = centre, radii, tilt
         # Maps the unit circle to the ellipse, so that an arc is a rotation of a unit
@@ -122,7 +122,7 @@ def ellipse(pen: Pen, cx: float, cy: float, rx: float, ry: float) -> Line:
             line, (cx, cy), (rx, ry), (1.0, 0.0), quarter * math.pi / 2.0, math.pi / 2.0
         )
 
-    # Rounding could leave a gap.
+    # Close the line exactly, because rounding could leave a gap.
     line[-1] = line[0]
     return line
 
@@ -130,7 +130,7 @@ def ellipse(pen: Pen, cx: float, cy: float, rx: float, ry: float) -> Line:
 def rectangle(
     pen: Pen, x: float, y: float, w: float, h: float, rx: float, ry: float
 ) -> Line:
-    """Return a rectangle as a closed line; radii that are not 0 round its corners."""
+    """Return a rectangle as a closed line; its corners are round if the radii are not 0."""
     if rx <= 0.0 or ry <= 0.0:
         return [
             pen.matrix(*p)
@@ -156,7 +156,7 @@ def rectangle(
 
 
 def points_of(text: str) -> list[FloatPair]:
-    """Return the points of a polyline, up to the first invalid one."""
+    """Return the points of a polyline, up to the first point that is not valid."""
     numbers: list[float] = []
     at = 0
     while match := _ARGUMENT.match(text, at):
@@ -167,7 +167,7 @@ def points_of(text: str) -> list[FloatPair]:
 
 
 class _Data:
-    """Reader of path data."""
+    """Reader of the commands and numbers of path data."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -181,7 +181,7 @@ class _Data:
         return match[1]
 
     def numbers(self, kinds: str) -> list[float] | None:
-        """Return the next arguments, ``f`` for a flag; None if they are missing."""
+        """Return the next arguments of a command; None if they are missing."""
         found = []
         at = self._at
         for kind in kinds:
@@ -215,7 +215,7 @@ _KINDS: Final = {
 
 
 def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
-    """Yield the subpaths of path data, up to the first error (SVG 2, section 9.5.4)."""
+    """Yield the subpaths that path data describes, up to the first error (SVG 2, section 9.5.4)."""
     pen.meter.add("entities", 1 + len(text) // NUMBER_COST)
     data = _Data(text)
     x = y = x0 = y0 = 0.0
@@ -264,13 +264,13 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
             break
 
     if data.rest:
-        note("some path data has errors; what stands after them is left out")
+        note("some path data has errors; the data after an error is left out")
     if len(line) > 1:
         yield line
 
 
 _SMOOTH: Final = {"S": "CS", "T": "QT"} | dict.fromkeys("MLHVCQA", "-")
-"""Commands whose handle a smooth command mirrors."""
+"""Commands after which a smooth command mirrors the handle (control point)."""
 
 
 def _draw(
@@ -282,7 +282,7 @@ def _draw(
     shift: FloatPair,
     handle: FloatPair,
 ) -> tuple[FloatPair, FloatPair]:
-    """Draw one command of a path; return its end point and its last handle."""
+    """Draw one command of a path; return its end point and its last control point."""
     (x, y), (dx, dy) = at, shift
     if kind in "MLHV":
         end = (

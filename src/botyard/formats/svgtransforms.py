@@ -30,9 +30,9 @@ _UNITS: Final = {
     "ex": 8.0,
     "ch": 8.0,
 }
-"""Pixels per unit (CSS Values and Units, section 6).
+"""Number of pixels per unit of length (CSS Values and Units, section 6).
 
-Units of a font have their values at the usual font size, 16 pixels.
+Units that depend on the font assume the usual font size, 16 pixels.
 """
 _TURNS: Final = {
     "": 1.0,
@@ -44,10 +44,16 @@ _TURNS: Final = {
 
 
 def length(text: str | None, whole: float, usual: float | None = 0.0) -> float | None:
-    """Return a length in user units; `whole` is 100 %.
+    """Return a length in user units.
 
-    The result is `usual`, the default, if there is no length or if it is not supported
-    (``auto``, ``calc``).
+    Parameters
+    ----------
+    text : str or None
+        Value of an attribute: a number with or without a unit, or a percentage.
+    whole : float
+        Length of 100 %, in user units.
+    usual : float or None
+        Result if there is no length or if it is not supported (``auto``, ``calc``).
     """
     # A longer text is not a length, but could cost much time.
     match = _LENGTH.match(text) if text is not None and len(text) < 1000 else None
@@ -60,7 +66,7 @@ def length(text: str | None, whole: float, usual: float | None = 0.0) -> float |
 
 
 class Matrix(NamedTuple):
-    """Affine map: x' = a x + c y + e, y' = b x + d y + f."""
+    """Affine map of the plane: x' = a x + c y + e, y' = b x + d y + f."""
 
     a: float = 1.0
     b: float = 0.0
@@ -94,7 +100,7 @@ class Matrix(NamedTuple):
     def stretch(self) -> float:
         """Upper bound of the factor by which a length grows.
 
-        It is the Frobenius norm, which bounds the largest singular value.
+        The bound is the Frobenius norm, which is at least the largest singular value.
         """
         return math.sqrt(
             self.a * self.a + self.b * self.b + self.c * self.c + self.d * self.d
@@ -110,15 +116,26 @@ class Matrix(NamedTuple):
 
 
 def moved(x: float, y: float) -> Matrix:
-    """Return a translation."""
+    """Return the affine map of a translation."""
     return Matrix(e=x, f=y)
 
 
 def terms(text: str, most: int) -> list[str]:
-    """Return the numbers and lengths of a list.
+    """Return the numbers and lengths in a list, as texts.
 
-    A sign or a point may be the only separator (``-5-5``, ``.5.5``). The result is
-    empty if the list contains other text, or more than `most` terms.
+    A sign or a point may be the only separator (``-5-5``, ``.5.5``).
+
+    Parameters
+    ----------
+    text : str
+        Value of an attribute.
+    most : int
+        Largest number of terms.
+
+    Returns
+    -------
+    list of str
+        The terms as written; empty if the list contains other text, or more terms.
     """
     found: list[str] = []
     at = 0
@@ -129,7 +146,7 @@ def terms(text: str, most: int) -> list[str]:
 
 
 def transform(text: str, view: FloatPair) -> Matrix | None:
-    """Return the map of a list of functions; None if it is not understood.
+    """Return the affine map of a list of transform functions; None if it is not understood.
 
     An attribute that is not understood has no effect.
 
@@ -156,6 +173,22 @@ def transform(text: str, view: FloatPair) -> Matrix | None:
 
 
 def _function(name: str, text: str, view: FloatPair) -> Matrix | None:
+    """Return the affine map of one transform function.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function, for example ``rotate``.
+    text : str
+        Its arguments: lengths in user units, angles in degrees or with a unit.
+    view : (float, float)
+        Width and height of the viewport, for percentages.
+
+    Returns
+    -------
+    Matrix or None
+        None if the arguments are not understood.
+    """
     words = terms(text, 6)
     if not words:
         return None
@@ -212,7 +245,17 @@ def _function(name: str, text: str, view: FloatPair) -> Matrix | None:
 def fitted(
     box: tuple[float, float, float, float], width: float, height: float, aspect: str
 ) -> Matrix:
-    """Return the map of a view box to a viewport at (0, 0) (SVG 2, section 8.2)."""
+    """Return the affine map from a view box to a viewport at (0, 0) (SVG 2, section 8.2).
+
+    Parameters
+    ----------
+    box : tuple of four floats
+        Least x, least y, width and height of the view box.
+    width, height : float
+        Size of the viewport, in units of the parent.
+    aspect : str
+        Value of ``preserveAspectRatio``; empty: its default, ``xMidYMid``.
+    """
     x, y, w, h = box
     words = aspect.replace("defer", "").split()
     align = words[0] if words else "xMidYMid"

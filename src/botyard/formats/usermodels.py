@@ -1,4 +1,4 @@
-"""Models that the user's include files add to each world (WLD-006)."""
+"""Models that the user's include files add to every world (WLD-006)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import numpy as np
 
 from botyard.errors import (
     FormatError,
-)
-from botyard.formats import (
-    stagescene,
 )
 from botyard.formats.base import Options
 from botyard.formats.models import user_world_file
@@ -22,10 +19,20 @@ def with_user_things(world: World, options: Options = Options()) -> World:
 
     Settings of those files are defaults of the world's own settings. A file that cannot
     be read is reported, and left out.
+
+    Parameters
+    ----------
+    world : World
+        World without these models. It is not changed.
+    options : Options
+        Limits for reading the files, and receiver of warnings.
     """
     found = user_world_file()
     if not found.entities and not found.properties:
         return world
+    # Readers of Stage take long to import, and few users have such files.
+    from botyard.formats import stagescene
+
     try:
         more = stagescene.to_world(found, "the user's include files", options)
     except FormatError as error:

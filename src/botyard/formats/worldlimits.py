@@ -1,4 +1,4 @@
-"""Limits of a whole world, checked before it is built."""
+"""Check of a whole world against the limits, before it is built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from botyard.model.world import World
 
 
 def kind_of_error(world: World) -> type[FormatError]:
-    """Return the error of a file: of a world with robots, or of a map."""
+    """Return the class of errors for a world: with robots, or without them (a map)."""
     return WorldFileError if world.robots else MapError
 
 
@@ -28,6 +28,13 @@ def check_world(world: World, meter: Meter) -> None:
     """Check a whole world against the limits, before it is built.
 
     Readers check only while they read.
+
+    Parameters
+    ----------
+    world : World
+        Content of a file, also from a reader of another package.
+    meter : Meter
+        Limits. It must be a new one, because everything is counted again.
 
     Raises
     ------
@@ -68,6 +75,18 @@ def check_world(world: World, meter: Meter) -> None:
         meter.add("beams", known[1])
         bodies.append((robot.pose, known[2]))
 
+    floor = scene.floor
+    if floor is not None:
+        if floor.picture is not None:
+            meter.add(
+                "cells", len(floor.picture.pixels) * floor.picture.pixels.shape[1]
+            )
+        for one in floor.fields:
+            meter.add("cells", one.shape[0] * one.shape[1])
+        for zone in floor.zones:
+            meter.add("vertices", len(zone.corners))
+            bodies.append((None, _farthest_coordinate((zone.corners,))))
+
     for area in scene.areas:
         meter.add("vertices", len(area.corners))
         bodies.append((None, _farthest_coordinate((area.corners,))))
@@ -81,7 +100,13 @@ def check_world(world: World, meter: Meter) -> None:
 
 
 def _farthest_coordinate(outlines: Iterable[Outline]) -> float:
-    """Return the largest absolute coordinate of outlines, m; NaN if any is NaN."""
+    """Return the largest absolute coordinate of outlines, m; NaN if any is NaN.
+
+    Parameters
+    ----------
+    outlines : iterable of outlines
+        Corners, m. Without any corner the result is 0.
+    """
     values = [abs(v) for outline in outlines for corner in outline for v in corner]
     return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
 

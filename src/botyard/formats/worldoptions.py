@@ -1,11 +1,10 @@
 """Command-line options that a world file may set.
 
-These options describe the world, its pace and its names. A world is untrusted data: it
-cannot set files, addresses, ports, tokens, interfaces, logging or the page. Only the
-user who runs it can. Options with their own key in scenarios (`map`, `robots`,
-`resolution`) are not included either. ``tests/cli/test_world_options.py`` compares this
-module with the options of ``botyard run``, each of which declares whether it is
-included.
+These options describe the world, its pace and its names. A world is untrusted data: it cannot set
+files, addresses, ports, tokens, interfaces, logging or the page. Only the user who runs the
+simulator can set these. Options with their own key in scenarios (`map`, `robots`, `resolution`) are
+not included either. ``tests/cli/test_world_options.py`` compares this module with the options of
+``botyard run``, each of which declares whether it is included.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ _Start = Annotated[str, Meta(max_length=MAX_NAME)]
 _Seed = Annotated[
     int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})
 ]
-"""Seed; the option's type checks its 64-bit bounds, which exceed msgspec's `Meta`.
-"""
+"""Type of a seed. Its 64-bit bounds, which exceed msgspec's `Meta`, are checked elsewhere."""
 MAX_STARTS: Final = 10_000
 """Largest number of start poses in a world file."""
 MAX_FACTORIES: Final = 100
@@ -42,7 +40,7 @@ class WorldOptions(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """Options of a world file by long name, with the limits of the command line."""
+    """Options that a world file sets, by long name, with the limits of the command line."""
 
     controller: _Name = UNSET
     duration: Annotated[float, Meta(gt=0.0, le=1e9)] | UnsetType = UNSET
@@ -60,9 +58,10 @@ class WorldOptions(
     localization: Literal["truth", "none"] | UnsetType = UNSET
     ros_frames: Literal["plain", "prefixed"] | UnsetType = UNSET
     ros_map: Literal["on", "off"] | UnsetType = UNSET
-    ros_names: Literal["default", "nav2", "amrisim", "stage", "rosaria"] | UnsetType = (
-        UNSET
-    )
+    ros_names: (
+        Literal["default", "nav2", "loopback", "amrisim", "stage", "rosaria"]
+        | UnsetType
+    ) = UNSET
     ros_time: Literal["sim", "wall"] | UnsetType = UNSET
     ambf_namespace: _Name = UNSET
     scan_rate: Annotated[float, Meta(ge=0.0, le=1e6)] | UnsetType = UNSET
@@ -80,7 +79,7 @@ class WorldOptions(
 WORLD_OPTIONS: Final = frozenset(
     field.encode_name for field in msgspec.structs.fields(WorldOptions)
 )
-"""Long names of these options."""
+"""Long names of the options that a world file may set."""
 _KEYS: Final = {
     "map": "map",
     "stageworld": "map",
@@ -90,7 +89,18 @@ _KEYS: Final = {
 
 
 def refusal(name: str) -> str | None:
-    """Return why a world may not set the option `name`; None if it may."""
+    """Return the reason why a world file may not set an option.
+
+    Parameters
+    ----------
+    name : str
+        Long name of a command-line option, without dashes.
+
+    Returns
+    -------
+    str or None
+        End of an error message; None if a world may set it.
+    """
     if name in WORLD_OPTIONS:
         return None
     if name in _KEYS:
@@ -98,12 +108,13 @@ def refusal(name: str) -> str | None:
     # The user may have misspelt an allowed option.
     hint = did_you_mean(name, WORLD_OPTIONS)
     return (
-        f"a world cannot set this; use the command line or your own --config file{hint}"
+        "a world file cannot set this option; use the command line or your own "
+        f"--config file{hint}"
     )
 
 
 def as_mapping(options: WorldOptions) -> dict[str, Any]:
-    """Return the options that are set, by their long names."""
+    """Return the options that a world file sets, by long name."""
     found: dict[str, Any] = msgspec.to_builtins(options)
     return found
 

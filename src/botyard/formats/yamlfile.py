@@ -22,7 +22,7 @@ MAX_DIGITS: Final = 100
 No float needs more, and the library's time grows with the square of the length.
 """
 VALUE_COST: Final = 5
-"""Cost of a value, in entities of the budget; the library takes about 40 µs for one."""
+"""Cost of a value in the budget, in entities; the library takes about 40 µs for one."""
 _NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 r"""Halves of UTF-16 characters, which ``"\\uD800"`` creates.
@@ -33,18 +33,21 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 class _Loader(yaml.SafeLoader):
-    """Loader that counts nodes against the budget while it composes them."""
+    """YAML loader that counts nodes against the budget while it composes them."""
 
-    def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
+    def __init__(
+        self, text: str, meter: Meter, error: type[FormatError], infinite: bool
+    ) -> None:
         super().__init__(text)
         self._meter = meter
         self._error = error
+        self._infinite = infinite
         self._nesting = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-        # The events come before the nodes are built, so the limit holds for the memory
-        # as well.
+        # Events are counted before the nodes are built, so the limit also bounds the
+        # memory.
         self._meter.add("entities", VALUE_COST, line)
         self._nesting += 1
         self._meter.check("nesting", self._nesting, line)
@@ -83,7 +86,8 @@ class _Loader(yaml.SafeLoader):
 
     def _number(self, node: yaml.ScalarNode) -> None:
         line = node.start_mark.line + 1
-        if node.value.lower().lstrip("+-") in (".inf", ".nan"):
+        refused = (".nan",) if self._infinite else (".inf", ".nan")
+        if node.value.lower().lstrip("+-") in refused:
             raise self._error(
                 f"expected a finite number, found {node.value}", self._meter.path, line
             )
@@ -98,7 +102,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class YamlFile:
-    """Contents of a YAML file, with the line of each value.
+    """Contents of a YAML file as plain data, with the line of each value.
 
     Parameters
     ----------
@@ -111,6 +115,8 @@ class YamlFile:
     unique : bool
         Whether two equal keys in a mapping are an error, as YAML demands. False: the
         last one counts, for files of other programs.
+    infinite : bool
+        Whether ``.inf`` is a number. Programs write it for a limit that does not exist.
 
     Attributes
     ----------
@@ -127,17 +133,23 @@ class YamlFile:
     """
 
     def __init__(
-        self, text: str, meter: Meter, error: type[FormatError], *, unique: bool = True
+        self,
+        text: str,
+        meter: Meter,
+        error: type[FormatError],
+        *,
+        unique: bool = True,
+        infinite: bool = False,
     ) -> None:
         self._path = meter.path
         self._meter = meter
         self._error = error
         self._unique = unique
         try:
-            loader = _Loader(text, meter, error)
+            loader = _Loader(text, meter, error, infinite)
             self.root = loader.get_single_node()
-            # Measured before the conversion, so that a hostile file costs no further
-            # memory.
+            # Count the values before the conversion, so that a hostile file costs no
+            # further memory.
             if self.root is not None:
                 self._count_values(self.root)
             self.data: Any = (
@@ -164,7 +176,7 @@ class YamlFile:
             ) from None
 
     def _count_values(self, root: Any) -> None:
-        """Count the values with aliases expanded.
+        """Count the values of the file, with each use of an alias counted.
 
         A few lines can expand to billions of values ("billion laughs").
         """
@@ -214,10 +226,19 @@ class YamlFile:
                 seen.add((key.tag, key.value))
 
     def line_of(self, where: str, key: str = "") -> int:
-        """Return the line of a value by its path, or of a key in it.
+        """Return the line of a value in the file, or of a key of that value.
 
-        A path is, for example, ``$.robots[0].pose[1]``. If the value does not exist,
-        the line is the one of the enclosing value.
+        Parameters
+        ----------
+        where : str
+            Path of the value, for example ``$.robots[0].pose[1]``.
+        key : str
+            Key in the mapping at that path; empty: the value itself.
+
+        Returns
+        -------
+        int
+            Line, from 1. If the value does not exist, the line of the enclosing value.
         """
         node, line = self.root, 1
         steps = [
@@ -247,7 +268,17 @@ class YamlFile:
         return line
 
     def fail(self, where: str, reason: str, key: str = "") -> FormatError:
-        """Return an error about the value at a path."""
+        """Return an error about the value at a path; the caller raises it.
+
+        Parameters
+        ----------
+        where : str
+            Path of the value, see `line_of`.
+        reason : str
+            Expected and found value.
+        key : str
+            Key in the mapping at that path, whose line is named.
+        """
         place = where.removeprefix("$").removeprefix(".")
         return self._error(
             f"{place}: {reason}" if place else reason,
@@ -256,7 +287,12 @@ class YamlFile:
         )
 
     def convert(self, kind: type[T]) -> T:
-        """Convert the contents to a structure.
+        """Return the contents as a structure of msgspec.
+
+        Parameters
+        ----------
+        kind : type
+            Structure of msgspec.
 
         Raises
         ------

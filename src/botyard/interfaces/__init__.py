@@ -1,4 +1,4 @@
 """Adapters between protocols and the simulator, without sockets.
 
-They turn requests of clients into operations of `botyard.control`.
+Interfaces turn requests of clients into operations of `botyard.control`.
 """

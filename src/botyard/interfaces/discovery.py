@@ -14,7 +14,7 @@ from botyard.protocols.tokenbucket import RateLimit
 
 
 class Discovery:
-    """Answers discovery requests; a `botyard.interfaces.interface.Datagrams`.
+    """Handler of discovery requests, as a `botyard.interfaces.interface.Datagrams`.
 
     Parameters
     ----------
@@ -29,13 +29,35 @@ class Discovery:
 
     @classmethod
     def of(cls, door: Door) -> Discovery:
-        """Create the handler from the option ``everybody``."""
+        """Create the handler from the option ``everybody``.
+
+        Parameters
+        ----------
+        door : Door
+            Access to the simulator, with the options of the interface.
+        """
         return cls(bool(door.options["everybody"]))
 
     def receive_datagram(
         self, data: bytes, source: str, now: float
     ) -> tuple[bytes, ...]:
-        """Process a datagram and return the answers."""
+        """Process a datagram and return the answers.
+
+        Parameters
+        ----------
+        data : bytes
+            The datagram.
+        source : str
+            IP address of the sender.
+        now : float
+            Wall time, s.
+
+        Returns
+        -------
+        tuple of bytes
+            The reply, or nothing: for other datagrams, for other machines unless they
+            are allowed, and beyond the rate limit of the address.
+        """
         # Without the limit to loopback the answer would announce robots that other
         # machines cannot reach.
         if not is_request(data) or not (
@@ -57,7 +79,7 @@ interface = Interface(
     is_port_fixed=True,
     is_broadcast=True,
     level=Level.WATCH,
-    # High, because `RateLimit` answers far fewer.
+    # The limit is high, because `RateLimit` answers far fewer requests.
     rate=1000.0,
     options=(
         Option(

@@ -1,6 +1,6 @@
 """Admission control of an HTTP server: limits of connections, deadlines and CPU time.
 
-Sans-I/O: time is an argument.
+The module performs no input or output: time is an argument.
 
 A connection that has not shown the token is a *stranger*; one that has shown it is a
 *guest*. Anyone can open a connection without a token, so strangers share few sockets,
@@ -21,19 +21,23 @@ from botyard.protocols.tokenbucket import Budget, TokenBucket
 
 T = TypeVar("T")
 
+# A browser opens about six connections before it shows the token, so this serves
+# several browsers at once.
 MAX_STRANGERS: Final = 64
-"""Limit of connections that have not shown a token."""
+"""Largest number of connections that have not shown a token."""
 MAX_STRANGERS_EACH: Final = 32
-"""Limit of strangers from one source address (IPv6: one /64 network)."""
+"""Largest number of strangers from one source address (IPv6: one /64 network)."""
 MAX_HELD_UP: Final = 12
-"""Number of strangers with unprocessed data at which accepting pauses.
+"""Number of strangers with unprocessed data above which no connection is accepted.
 
 New connections then queue in the listen backlog of the socket.
 """
 BACKLOG_RETRY_S: Final = 0.02
 """Delay before the server tries to accept again, s."""
+# The token proves good faith, but a faulty script with the token may still leak
+# connections.
 MAX_GUESTS: Final = 256
-"""Limit of connections that have shown the token; viewers have a separate limit."""
+"""Largest number of connections that have shown the token; viewers have a separate limit."""
 REQUEST_TIME: Final = 5.0
 """Deadline of a stranger's request, from first byte to last, s.
 
@@ -48,10 +52,11 @@ UNREAD_GRACE_S: Final = 30.0
 
 The delay is then the server's, not the client's.
 """
+# Without this limit, a peer that never closes its side would hold the socket.
 CLOSE_TIMEOUT_S: Final = 3.0
 """Timeout of closing a connection, s; the connection is then aborted."""
 ACCEPT_COST: Final = 3e-4
-"""CPU time that accepting a connection counts as, s.
+"""CPU time that is charged for accepting a connection, s.
 
 Measured: 0.2 to 0.3 ms, including the end of the connection.
 """
@@ -75,7 +80,7 @@ of that kind together. Bursts are short because they delay a step.
 
 
 class Caller:
-    """One connection: whether it has shown the token, its deadline and its CPU budget.
+    """Connection of a client: whether it has shown the token, its deadline and its CPU budget.
 
     Parameters
     ----------
@@ -116,9 +121,11 @@ class Caller:
         self.address = address
         self.source = source_of(address)
         self.drop = drop
+        # Each connection starts as a stranger, without any privilege: a known address
+        # proves nothing.
         self.is_known = False
         self.is_held_up = False
-        """Whether it has sent data that is not processed yet."""
+        """Whether the connection has sent data that is not processed yet."""
         self.budget = gate.budget(None, now)
         self.deadline: float | None = now + REQUEST_TIME
 
@@ -128,11 +135,23 @@ class Caller:
         return self.is_held_up or self._is_unread()
 
     def begins(self, now: float) -> None:
-        """Set the deadline of a request whose head was received."""
+        """Set the deadline of a request whose head has been received.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s. A guest has `GUEST_TIME` from now, a stranger `RESPONSE_TIME`.
+        """
         self.deadline = now + (GUEST_TIME if self.is_known else RESPONSE_TIME)
 
     def ends(self, now: float) -> None:
-        """Set the deadline of the next request after a complete answer."""
+        """Set the deadline of the next request after a complete answer.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         self.deadline = now + REQUEST_TIME
 
     def keep_connected(self) -> None:
@@ -140,36 +159,50 @@ class Caller:
         self.deadline = None
 
     def closes(self, now: float) -> None:
-        """Set the deadline of a connection that is being closed."""
+        """Set the deadline of a connection that the server closes.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s. The connection is aborted `CLOSE_TIMEOUT_S` later.
+        """
         self.deadline = now + CLOSE_TIMEOUT_S
 
     def shows(self, steers: bool, now: float) -> None:
-        """Record that the connection has sent a valid token; `steers`: with control."""
+        """Record that the connection has sent a valid token.
+
+        Parameters
+        ----------
+        steers : bool
+            Whether the token permits control, not only viewing.
+        now : float
+            Wall time, s.
+        """
         self.budget = self._gate.budget(steers, now)
         # The first token makes the connection a guest; later tokens only change its
         # budget.
         if not self.is_known:
             self._gate.knows(self)
-            # A viewer without a deadline must not get one.
+            # A viewer has no deadline, and must not get one here.
             self.deadline = None if self.deadline is None else now + GUEST_TIME
 
 
 class Member(Protocol):
-    """Properties of a connection that `Pool` uses."""
+    """Interface of a connection, as `Pool` uses it."""
 
     @property
     def source(self) -> str:
-        """Source address, or network, for the limits."""
+        """Source address or network of the connection, for the limits."""
         ...
 
     @property
     def deadline(self) -> float | None:
-        """Deadline, s of wall time; None for no deadline."""
+        """Deadline of the connection, s of wall time; None for no deadline."""
         ...
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it has sent data that is not processed yet."""
+        """Whether the connection has sent data that is not processed yet."""
         ...
 
     @property
@@ -199,37 +232,73 @@ class Pool(Generic[M]):
         return self._count
 
     def __iter__(self) -> Iterator[M]:
+        # Return a list, so that callers may remove connections while they iterate.
         return iter([c for its in self._callers.values() for c in its])
 
     def has_room(self, source: str) -> bool:
-        """Return whether a connection of this source fits without dropping another."""
+        """Return whether a connection of this source fits without dropping another.
+
+        Parameters
+        ----------
+        source : str
+            Source as `source_of` returns it.
+        """
         return (
             self._count < self._most
             and len(self._callers.get(source, ())) < self._most_each
         )
 
     def add(self, caller: M) -> M | None:
-        """Add a connection; return the one that must be dropped if the pool is full."""
+        """Add a connection, and find the one to drop if the pool is full.
+
+        Parameters
+        ----------
+        caller : Member
+            New connection, which is never the one to drop.
+
+        Returns
+        -------
+        Member or None
+            Oldest connection without unprocessed data, otherwise the oldest one: of the
+            same source if that source has too many connections, otherwise of the source
+            with the most connections. The caller must drop and `remove` it. None: there
+            is room.
+        """
         its = self._callers.setdefault(caller.source, {})
         its[caller] = None
         self._count += 1
+        # Check the limit of one source first, so that a single machine never uses up
+        # the total.
         if len(its) > self._most_each:
             return _first_idle(its, caller)
         if self._count > self._most:
-            # The source with the most connections pays, so that one address cannot push
-            # out the others.
+            # The source with the most connections loses one, so that one address cannot
+            # push out the others.
             crowded = max(self._callers, key=lambda source: len(self._callers[source]))
             return _first_idle(self._callers[crowded], caller)
 
         return None
 
     def remove(self, caller: M) -> bool:
-        """Remove a connection; return whether it was in the pool."""
+        """Remove a connection; return whether it was in the pool.
+
+        Parameters
+        ----------
+        caller : Member
+            A connection.
+
+        Returns
+        -------
+        bool
+            False if it was not in the pool.
+        """
         its = self._callers.get(caller.source)
         if its is None or caller not in its:
             return False
         del its[caller]
         self._count -= 1
+        # An empty source is removed; otherwise addresses that connected only once would
+        # fill the memory.
         if not its:
             del self._callers[caller.source]
         return True
@@ -242,7 +311,14 @@ class Pool(Generic[M]):
         """Return the connections whose deadline has passed.
 
         Connections with unprocessed data get `UNREAD_GRACE_S` more time.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
         """
+        # Two passes: `has_unread` may ask the transport, so it is asked for late
+        # connections only.
         late = [c for c in self if c.deadline is not None and now > c.deadline]
         return [
             c
@@ -252,7 +328,7 @@ class Pool(Generic[M]):
 
 
 def _first_idle(callers: dict[M, None], newest: M) -> M:
-    """Return the oldest connection without unprocessed data, else the oldest one.
+    """Return the oldest connection without unprocessed data, or else the oldest of all.
 
     A connection with unprocessed data has not had a chance to show its token.
     """
@@ -273,6 +349,7 @@ class HttpAdmission:
 
     def __init__(self, now: float) -> None:
         self._strangers = Pool[Caller](MAX_STRANGERS, MAX_STRANGERS_EACH)
+        # Guests have no limit per source: many viewers may share one proxy.
         self._guests = Pool[Caller](MAX_GUESTS, MAX_GUESTS)
         self._shared = {
             who: TokenBucket(*together, now) for who, (_, together) in WORK.items()
@@ -289,14 +366,36 @@ class HttpAdmission:
         return len(self._strangers)
 
     def budget(self, who: bool | None, now: float) -> Budget:
-        """Return the CPU budget of a new connection; see `WORK`."""
+        """Return the CPU budget of a new connection; see `WORK`.
+
+        Parameters
+        ----------
+        who : bool or None
+            None for a stranger, False for a read-only viewer, True for a viewer with
+            control.
+        now : float
+            Wall time, s.
+
+        Returns
+        -------
+        Budget
+            Budget with a bucket of its own and the bucket of all connections of that
+            kind.
+        """
         return Budget(TokenBucket(*WORK[who][0], now), self._shared[who])
 
     def wait(self, now: float) -> float:
         """Return the delay until the next connection may be accepted, s; 0 for none.
 
         Accepting costs CPU time for every connection, with or without a token.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
         """
+        # Check the bucket first: its delay states when to try again, while the other
+        # condition must be polled.
         wait = self._accepting.wait(now)
         return wait or (
             BACKLOG_RETRY_S if self._strangers.held_up() >= MAX_HELD_UP else 0.0
@@ -309,27 +408,58 @@ class HttpAdmission:
         now: float,
         is_unread: Callable[[], bool] = lambda: False,
     ) -> Caller:
-        """Admit a new connection; the oldest idle one is dropped if there are too many."""
-        # Charged even if the connection is dropped at once, since accepting has cost
-        # the time.
+        """Admit a new connection; the oldest idle one is dropped if there are too many.
+
+        Parameters
+        ----------
+        address : str
+            Address of the peer; `source_of` finds its source.
+        drop : callable
+            Aborts the connection at once; unsent data is lost.
+        now : float
+            Wall time, s.
+        is_unread : callable
+            Returns whether received bytes wait in the transport.
+
+        Returns
+        -------
+        Caller
+            The connection, a stranger with the deadline of its first request.
+        """
+        # Charge the cost even if the connection is dropped at once, since accepting has
+        # already used the time.
         self._accepting.spend(now, ACCEPT_COST)
         caller = Caller(self, address, drop, now, is_unread)
         self._drop(self._strangers.add(caller))
         return caller
 
     def knows(self, caller: Caller) -> None:
-        """Move a connection that has shown the token from the strangers to the guests."""
+        """Move a connection that has shown the token from the strangers to the guests.
+
+        Parameters
+        ----------
+        caller : Caller
+            The connection; if there are too many guests, the oldest idle one is
+            dropped.
+        """
         caller.is_known = True
         if self._strangers.remove(caller):
             self._drop(self._guests.add(caller))
 
     def remove_connection(self, caller: Caller) -> None:
-        """Remove a connection that has ended."""
+        """Remove a connection that has ended from all limits."""
+        # A connection is in exactly one of the two pools.
         if not self._strangers.remove(caller):
             self._guests.remove(caller)
 
     def sweep(self, now: float) -> None:
-        """Drop the connections whose deadline has passed."""
+        """Drop the connections whose deadline has passed.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         for pool in (self._strangers, self._guests):
             for caller in pool.overdue(now):
                 self._drop(caller)
@@ -337,7 +467,8 @@ class HttpAdmission:
     def _drop(self, caller: Caller | None) -> None:
         if caller is not None:
             self.dropped += 1
-            # Removed first, because `drop` may call back into `remove_connection`.
+            # Remove the connection first, because `drop` may call back into
+            # `remove_connection`.
             self.remove_connection(caller)
             caller.drop()
 
@@ -348,10 +479,24 @@ def booked(
     spend: Callable[[float], None],
     clock: Callable[[], float] = time.thread_time,
 ) -> Generator[Any, Any, T]:
-    """Await `work` and charge its CPU time.
+    """Await `work`, and report its CPU time.
 
-    Calls `spend` with the CPU time of each event-loop iteration of `work`, s; waiting
-    costs nothing.
+    `spend` receives the CPU time of each event-loop iteration of `work`, s; the time that `work`
+    waits is not counted.
+
+    Parameters
+    ----------
+    work : coroutine
+        The work; a cancellation reaches it.
+    spend : callable
+        Called after each iteration, also after one that raised.
+    clock : callable
+        Clock of the CPU time, s; by default of the present thread.
+
+    Returns
+    -------
+    object
+        Result of `work`.
     """
     # A hand-written `await`: each `send` runs the coroutine for one iteration of the
     # event loop, so that only CPU time is measured.
@@ -359,19 +504,21 @@ def booked(
     while True:
         began = clock()
         try:
+            # `send` is right for the first call as well, because `value` is None then.
             waits_for = advance(value)
         except StopIteration as done:
             result: T = done.value
             return result
         finally:
+            # The time is charged in `finally`, so that work that fails is not free.
             spend(clock() - began)
 
         try:
             value, advance = (yield waits_for), work.send
         except (
             BaseException
-            # Thrown in from outside, for example when a task is cancelled; `work` must
-            # see it.
+            # Pass on exceptions from outside, for example when a task is cancelled:
+            # `work` must see them.
         ) as error:
             value, advance = error, work.throw
 
@@ -381,10 +528,22 @@ def source_of(address: str) -> str:
 
     The source is an IPv4 address or an IPv6 /64 network, because one machine may own a
     whole /64 network (RFC 6177).
+
+    Parameters
+    ----------
+    address : str
+        Address of a peer, with or without a zone (``fe80::1%eth0``).
+
+    Returns
+    -------
+    str
+        Source; the address itself if it is no IP address. IPv4 addresses in IPv6 form
+        (``::ffff:a.b.c.d``) count as IPv4.
     """
     try:
         # The part after % is the zone of a link-local address.
         ip = ipaddress.ip_address(address.partition("%")[0])
+    # The address of a Unix socket or of a test transport is no IP address.
     except ValueError:
         return address
 

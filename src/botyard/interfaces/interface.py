@@ -1,4 +1,4 @@
-"""`Interface`: the declaration of an interface to other programs.
+"""Declaration of an interface to other programs (`Interface`).
 
 An `Interface` declares its options, its dependencies, the sans-I/O session of each
 client, and the transport of `botyard.servers` that carries the session. A running
@@ -35,25 +35,25 @@ class Carrier(Enum):
     """Kinds of transport that carry the sessions of an interface."""
 
     TCP = "tcp"
-    """Byte stream of each client, with one `Session` for each."""
+    """TCP: byte stream of each client, with one `Session` for each."""
     UDP = "udp"
-    """Datagrams, with one `Datagrams` handler for all clients."""
+    """UDP: datagrams, with one `Datagrams` handler for all clients."""
     WEBSOCKET = "websocket"
-    """WebSocket messages, with one `Session` for each client.
+    """WebSocket: messages, with one `Session` for each client.
 
     Each call of `data_to_send` returns one message.
     """
     HTTP = "http"
     """HTTP requests, with one `Requests` handler for all clients."""
     OWN = "own"
-    """Servers of the interface itself (`Interface.server`)."""
+    """Own servers of the interface (`Interface.server`)."""
 
 
 class Session(Protocol):
-    """Sans-I/O session of one client.
+    """Session of one client, which performs no input or output itself.
 
-    It holds no socket, clock or thread, and no input makes it raise. The argument `now`
-    is the wall time, s.
+    It holds no socket, clock or thread, and raises no exception for any input. The
+    argument `now` is the wall time, s.
     """
 
     @property
@@ -65,11 +65,19 @@ class Session(Protocol):
         ...
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process received bytes: chunks of any size, or one WebSocket message."""
+        """Process received bytes: chunks of any size, or one WebSocket message.
+
+        Parameters
+        ----------
+        data : bytes
+            Part of the stream, which may be split anywhere; or one whole message.
+        now : float
+            Wall time, s.
+        """
         ...
 
     def data_to_send(self) -> bytes | str:
-        """Take the output to send; empty if there is none.
+        """Return the next output to send, and remove it; empty without output.
 
         Over TCP the output is bytes. Over WebSocket it is the next message, as bytes or
         as text.
@@ -85,14 +93,14 @@ class Session(Protocol):
         ...
 
     def on_snapshot(self, now: float) -> None:
-        """Handle a finished step.
+        """Handle the end of a step of the simulation.
 
-        Not called while the client is slow to read its output (back-pressure).
+        The method is not called while the client is slow to read its output (back-pressure).
         """
         ...
 
     def close(self) -> None:
-        """Release the session when its connection has ended; may be called twice."""
+        """Release everything that the session holds, because its connection has ended."""
         ...
 
 
@@ -100,7 +108,22 @@ class Datagrams(Protocol):
     """Handler of datagrams from any client."""
 
     def receive_datagram(self, data: bytes, source: str, now: float) -> Iterable[bytes]:
-        """Process a datagram from an address and return the answers."""
+        """Process a datagram from an address and return the answers.
+
+        Parameters
+        ----------
+        data : bytes
+            The datagram, from any sender.
+        source : str
+            IP address of the sender, which may be forged.
+        now : float
+            Wall time, s.
+
+        Returns
+        -------
+        iterable of bytes
+            Datagrams to send back to the sender; empty for none.
+        """
         ...
 
 
@@ -126,7 +149,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response: status code, body, and content type."""
+    """An HTTP response.
+
+    Attributes
+    ----------
+    status : int
+        Status code.
+    body : bytes
+        Content.
+    content_type : str
+        Media type of the content.
+    """
 
     status: int
     body: bytes
@@ -137,7 +170,15 @@ class Requests(Protocol):
     """Handler of HTTP requests from any client."""
 
     def answer(self, request: Request, now: float) -> Response:
-        """Return the response to a request."""
+        """Return the response to a request.
+
+        Parameters
+        ----------
+        request : Request
+            The request, complete with its body.
+        now : float
+            Wall time, s.
+        """
         ...
 
 
@@ -174,11 +215,21 @@ class Door:
 
     @property
     def sim(self) -> Simulation:
-        """The simulation, for reading only."""
+        """Simulation, which the session must only read."""
         return self.control.sim
 
     def do(self, operation: Operation[T]) -> T:
         """Carry out an operation for the client; see `Control.do`.
+
+        Parameters
+        ----------
+        operation : Operation
+            The operation, with the client as its caller.
+
+        Returns
+        -------
+        object
+            Result of the operation; a future if it is slow.
 
         Raises
         ------
@@ -192,7 +243,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of an interface.
+    """Declaration of an option of an interface.
 
     Attributes
     ----------
@@ -219,7 +270,14 @@ class Option:
     words: tuple[str, ...] = ()
 
     def of(self, value: object, where: str) -> Any:
-        """Validate a value of the option's type, or convert it from text.
+        """Return the value of the option, checked, or converted from text.
+
+        Parameters
+        ----------
+        value : object
+            Value of a program, or text of the command line.
+        where : str
+            Place of the value, for the error.
 
         Raises
         ------
@@ -235,6 +293,7 @@ class Option:
         if is_right and isinstance(found, (int, float)) and self.type is not bool:
             # The comparison is false for NaN, so NaN is refused.
             is_right = self.low <= found <= self.high
+
         if not is_right or (self.words and found not in self.words):
             raise CommandLineError(
                 f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}"
@@ -262,10 +321,10 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """Description of the allowed values, for messages."""
+        """Description of the option's allowed values, for messages."""
         if self.words:
             return f"one of {', '.join(self.words)}"
-        # `shown` bounds and escapes the value, which can come from a client.
+        # `shown` bounds and escapes the value, which a client may have sent.
         what = {
             bool: "yes or no",
             int: "a whole number",
@@ -362,8 +421,9 @@ class Interface:
         port = Option(
             "port", int, self.port, "port to listen on; 0: any free port", 0, 65535
         )
-        # An own server reads its port from its own options, because it may have several
-        # sockets.
+
+        # An interface with its own server reads the port from its own options, because
+        # it may have several sockets.
         has_port = (
             self.carrier is not Carrier.OWN
             and not self.is_port_fixed
@@ -371,6 +431,7 @@ class Interface:
         )
         offered = (*((port,) if has_port else ()), *self.options)
         names = [o.name for o in offered]
+
         for name in (self.name, *names):
             if not (name.isidentifier() and name.isascii() and name == name.lower()):
                 raise WorldError(
@@ -378,7 +439,7 @@ class Interface:
                     f"found {shown(repr(name))}"
                 )
 
-        # A second option of a name would be unreachable.
+        # A second option of the same name would be unreachable.
         if len(set(names)) < len(names):
             raise WorldError(
                 f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}"
@@ -390,7 +451,8 @@ class Interface:
             and self.server is None
         ):
             raise WorldError(
-                f"interface {self.name}: {self.carrier.name} carries sessions: expected a session, found none"
+                f"interface {self.name}: expected a session, because the carrier "
+                f"{self.carrier.name} needs one; found none"
             )
 
         # The dataclass is frozen, so the table is set through `object`.
@@ -398,11 +460,21 @@ class Interface:
 
     @property
     def known_options(self) -> Mapping[str, Option]:
-        """All options by name, including ``port``."""
+        """Declarations of all options by name, including ``port``."""
         return self._known
 
     def chosen(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """Validate given options, and fill in the defaults of the others.
+        """Validate given options, and fill in the defaults of the other options.
+
+        Parameters
+        ----------
+        given : mapping of str to object
+            Values or texts by name of the option.
+
+        Returns
+        -------
+        dict of str to object
+            Values of all options, including ``port`` if the interface has this option.
 
         Raises
         ------
@@ -423,7 +495,14 @@ class Interface:
         }
 
     def lacks(self) -> str:
-        """Return a message about missing dependencies and how to install them, or ""."""
+        """Return a message about missing dependencies and how to install them, or "".
+
+        Returns
+        -------
+        str
+            Message that names the missing packages, and how to install them if that is
+            known; empty if the interface can run.
+        """
         absent = missing(self.extras)
         if absent:
             return lacking(f"interface {self.name}", *absent)
@@ -452,7 +531,7 @@ def _nowhere() -> None:
 
 @dataclass(slots=True)
 class Switch:
-    """Server that can be turned on and off.
+    """Object that starts and stops the server of an interface.
 
     Attributes
     ----------
@@ -480,7 +559,18 @@ class Switch:
 
 
 def caller_of(interface: Interface, peer: str, key: object) -> Caller:
-    """Return the caller of operations for a client of an interface."""
+    """Return the caller of operations for a client of an interface.
+
+    Parameters
+    ----------
+    interface : Interface
+        Declaration of the interface; its level is the permission of the client.
+    peer : str
+        Address or name of the client, for messages.
+    key : object
+        Identifies the client: bodies and time that it holds are released under the same
+        key.
+    """
     return Caller(
         interface.name,
         interface.level,

@@ -15,7 +15,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Counted(RunLoop, Protocol):
-    """Run loop that counts dropped frames and reports."""
+    """Interface of a run loop that counts dropped frames and reports."""
 
     dropped_frames: int
     dropped_reports: int
@@ -65,8 +65,8 @@ def figures(
     yield "robots", "gauge", "Robots in the world.", len(sim.robots)
     yield "clients", "gauge", "Connected Pioneer clients.", len(connections)
     about = (
-        "Frames not sent to pages that had not read the frame "
-        "before, or that ask for a lower rate."
+        "Frames not sent, because the page had not read the previous frame or asked "
+        "for a lower rate."
     )
     yield "dropped_frames_total", "counter", about, hub.dropped_frames
     yield (
@@ -76,7 +76,8 @@ def figures(
         hub.dropped_reports,
     )
     yield "tasks", "gauge", "Tasks of the event loop.", tasks
-    # A gauge, because the counts leave with their clients.
+
+    # A gauge, because the counts of a client vanish when it disconnects.
     errors = sum(c.session.parser.counts.errors for c in connections)
     yield (
         "parser_errors",
@@ -87,7 +88,22 @@ def figures(
 
 
 def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
-    """Return all metrics in the Prometheus text format; see `figures`."""
+    """Return all metrics in the Prometheus text format; see `figures`.
+
+    Parameters
+    ----------
+    hub : Counted
+        The run loop.
+    connections : sequence
+        Connections of all clients.
+    tasks : int
+        Number of tasks of the event loop.
+
+    Returns
+    -------
+    str
+        Text with the lines ``# HELP``, ``# TYPE`` and the value of each metric.
+    """
     lines = []
     for name, kind, about, value in figures(hub, connections, tasks):
         lines += [
@@ -100,7 +116,19 @@ def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
 
 
 def health(hub: RunLoop) -> dict[str, Any]:
-    """Return the result of the health check, as JSON data."""
+    """Return the result of the health check, as JSON data.
+
+    Parameters
+    ----------
+    hub : RunLoop
+        The run loop.
+
+    Returns
+    -------
+    dict of str to object
+        ``status`` is always ``ok``: a simulator that hangs does not answer. ``time`` is
+        simulated time, s; ``ratio`` is simulated per wall time.
+    """
     sim = hub.sim
     return {
         "status": "ok",

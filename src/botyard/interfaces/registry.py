@@ -1,7 +1,8 @@
 """Registry of interfaces by name.
 
 It holds the interfaces of this package and of other packages (entry-point group
-``botyard.interfaces``). See `botyard.interfaces.interface` for the declaration of one.
+``botyard.interfaces``). `botyard.interfaces.interface` defines the declaration of an
+interface.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
         "trafficros",
     )
 }
-"""Built-in interfaces, as entry points like the interfaces of other packages.
+"""Entry points of the built-in interfaces, like the interfaces of other packages.
 
 A run starts them in this order, and the interfaces of other packages after them.
 """
@@ -62,7 +63,12 @@ def interface_names() -> list[str]:
 
 
 def find_interface(name: str) -> Interface:
-    """Look up an interface by name.
+    """Return the interface with a name.
+
+    Parameters
+    ----------
+    name : str
+        Name of an interface of botyard or of an installed package.
 
     Raises
     ------
@@ -86,7 +92,7 @@ def find_interface(name: str) -> Interface:
 
 
 def _check_carrier(found: Interface) -> None:
-    """Raise WorldError if an interface of another package brings its own servers."""
+    """Raise WorldError if an interface of another package has servers of its own."""
     if found.server is not None or found.carrier is Carrier.OWN:
         raise WorldError(
             f'interface "{found.name}" brings its own servers, which is reserved for built-in interfaces: choose a carrier'
@@ -94,9 +100,14 @@ def _check_carrier(found: Interface) -> None:
 
 
 def plug_ins() -> list[Interface]:
-    """Return the interfaces of installed packages.
+    """Return the interfaces that installed packages provide.
 
-    An interface that cannot be used is left out with a warning.
+    An interface that cannot be used is skipped with a warning.
+
+    Returns
+    -------
+    list of Interface
+        Usable declarations. The packages are loaded by the first call.
     """
     found = []
     for one in PACKAGED.load_all().values():
@@ -113,9 +124,15 @@ def plug_ins() -> list[Interface]:
 def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     """Parse ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``.
 
+    Parameters
+    ----------
+    text : str
+        Value of ``--interface``.
+
     Returns
     -------
     interface : Interface
+        Declaration of the interface.
     options : dict of str to object
         The given options, converted to their types.
 
@@ -131,8 +148,12 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     interface = find_interface(name)
     # Such an interface has its own program, for example a traffic supervisor.
     if interface.command:
-        raise CommandLineError(f"interface {name}: {interface.command} runs it")
+        raise CommandLineError(
+            f"interface {name}: expected an interface that runs inside of the "
+            f'simulator; start this one with "{interface.command}"'
+        )
     given: dict[str, object] = {}
+
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
         # Options have no short form, so that a typing error is not taken for a value.
@@ -148,7 +169,7 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
 
         given[option] = value
 
-    # Also reports options that do not exist, before the lookup below.
+    # `chosen` also reports options that do not exist, before the lookup below.
     interface.chosen(given)
     return interface, {
         name: interface.known_options[name].of(value, f"interface {interface.name}")

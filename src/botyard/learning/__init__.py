@@ -71,7 +71,7 @@ __all__ = [
 
 
 def _register() -> None:
-    """Register the environments with Gymnasium.
+    """Register the learning environments with Gymnasium.
 
     Gymnasium reads no entry points since version 1.0, so an import must register them.
     """
@@ -79,7 +79,7 @@ def _register() -> None:
 
     for name in task_names():
         if not name.isidentifier():
-            # It would be no name of an environment, and end the import of this module.
+            # Gymnasium refuses such a name, and the import of this module would fail.
             PACKAGED.leave_out(
                 f'task "{shown(name)}": expected letters, digits and underscores in its name'
             )

@@ -1,6 +1,7 @@
 """Baseline policies of the navigation benchmark, none of which learns.
 
-They are: drive straight to the goal, and published methods of `botyard.navigation`.
+One policy drives straight to the goal; the others use published methods of
+`botyard.navigation`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SAFETY_M: Final = 0.1
 TURN_GAIN: Final = 2.0
 """Turn rate per radian of bearing, 1/s."""
 APPROACH_S: Final = 1.0
-"""The robot slows down when it is less than this time away from its goal, s."""
+"""Time to the goal below which a robot slows down, s."""
 
 
 class Baseline(ABC):
@@ -44,27 +45,59 @@ class Baseline(ABC):
 
     @abstractmethod
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
+        """Return the actions for observations, see `botyard.learning.benchmark.Policy.act`."""
 
     def ranges(self, observations: F4) -> F8:
-        """Return the ranges of the lidar, (n, r), m."""
+        """Return the ranges that the lidar has measured.
+
+        Parameters
+        ----------
+        observations : (n, r + 5) float32
+            As `act` gets them.
+
+        Returns
+        -------
+        (n, r) float64
+            Ranges, m, from the right to the left end of the field of view. A ray that
+            hits nothing has the maximum range.
+        """
         return (
             observations[:, : len(self.setup.angles)].astype(np.float64)
             * self.setup.range_max
         )
 
     def goal(self, observations: F4) -> F8:
-        """Return the goal in the frame of the robot, (n, 2), m.
+        """Return the position of the goal in the frame of the robot.
 
-        The observed distance saturates at `Setup.far`: a goal beyond it appears at that
-        distance, in the right direction.
+        Parameters
+        ----------
+        observations : (n, r + 5) float32
+            As `act` gets them.
+
+        Returns
+        -------
+        (n, 2) float64
+            Distance ahead and to the left, m. The observed distance saturates at
+            `Setup.far`: a goal beyond it appears at that distance, in the right
+            direction.
         """
         r = len(self.setup.angles)
         own = observations[:, r : r + 3].astype(np.float64)
         return own[:, 1:] * (own[:, :1] * self.setup.far)
 
     def velocities(self, observations: F4) -> F8:
-        """Return the current velocities, (n, 2), m/s and rad/s."""
+        """Return the current velocities of the robot.
+
+        Parameters
+        ----------
+        observations : (n, r + 5) float32
+            As `act` gets them.
+
+        Returns
+        -------
+        (n, 2) float64
+            Linear velocity, m/s, and angular velocity, rad/s.
+        """
         r = len(self.setup.angles)
         return observations[:, r + 3 : r + 5].astype(np.float64) * [
             self.setup.max_v,
@@ -72,14 +105,37 @@ class Baseline(ABC):
         ]
 
     def actions(self, v: F8, w: F8) -> F8:
-        """Return the actions that command the velocities `v` (m/s) and `w` (rad/s)."""
+        """Return the actions that command given velocities.
+
+        Parameters
+        ----------
+        v, w : (n,) float64
+            Linear velocities, m/s, and angular velocities, rad/s.
+
+        Returns
+        -------
+        (n, 2) float64
+            Fractions of the maximum velocities, not clipped.
+        """
         return np.stack([v / self.setup.max_v, w / self.setup.max_w], axis=1)
 
     def points(self, observations: F4) -> F8:
-        """Return the points that the lidar hits, in the robot's frame, (n, r, 2), m."""
+        """Return the points that the lidar hits.
+
+        Parameters
+        ----------
+        observations : (n, r + 5) float32
+            As `act` gets them.
+
+        Returns
+        -------
+        (n, r, 2) float64
+            Points in the frame of the robot, ahead and to the left, m; NaN for rays
+            that hit nothing.
+        """
         s = self.setup
-        # A ray that hits nothing reads the maximum range. The factor keeps rounding in
-        # the observation (float32) from making a hit of it.
+        # A ray that hits nothing reads the maximum range. Without the factor, rounding
+        # in the observation (float32) could turn it into a hit.
         return local.points_of(
             self.ranges(observations), s.angles, IDENTITY, 0.999 * s.range_max
         )
@@ -89,18 +145,18 @@ class Straight(Baseline):
     """Policy that drives straight to the goal and ignores all obstacles."""
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
+        """Return the actions towards the goal, see `botyard.learning.benchmark.Policy.act`."""
         goal, s = self.goal(observations), self.setup
         bearing = elementwise.atan2(goal[:, 1], goal[:, 0])
         ahead = np.maximum(elementwise.cos(bearing), 0.0)
         w = np.clip(TURN_GAIN * bearing, -s.max_w, s.max_w)
-        # The square slows the robot early in a turn: otherwise it circles around a near
-        # goal.
+        # The square slows the robot early in a turn: otherwise the robot would circle
+        # around a near goal.
         return self.actions(s.max_v * ahead * ahead, w)
 
 
 class DynamicWindow(Baseline):
-    """The dynamic window approach, with the weights of the paper.
+    """Policy that uses the dynamic window approach, with the weights of the paper.
 
     Fox, Burgard, Thrun 1997.
     """
@@ -112,7 +168,7 @@ class DynamicWindow(Baseline):
     """
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
+        """Return the actions by the dynamic window, see `botyard.learning.benchmark.Policy.act`."""
         s = self.setup
         found = local.dynamic_window(
             self.points(observations),
@@ -129,7 +185,7 @@ class DynamicWindow(Baseline):
 
 
 class FieldHistogram(Baseline):
-    """VFH+ (Ulrich, Borenstein 1998) with the paper's weights.
+    """Policy that uses VFH+ (Ulrich, Borenstein 1998) with the paper's weights.
 
     The policy integrates its heading from the observed turn rates.
     """
@@ -140,14 +196,14 @@ class FieldHistogram(Baseline):
         self._heading: F8 = np.zeros(setup.worlds)
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
+        """Return the actions by VFH+, see `botyard.learning.benchmark.Policy.act`."""
         s, goal, now = (
             self.setup,
             self.goal(observations),
             self.velocities(observations),
         )
-        # The histogram compares directions with the one chosen before, so it needs a
-        # heading in a fixed frame. Observations contain none.
+        # The histogram compares directions with the direction chosen before, so it
+        # needs a heading in a fixed frame. Observations contain none.
         self._heading = self._heading + now[:, 1] * s.dt
         away = np.sqrt(goal[:, 0] * goal[:, 0] + goal[:, 1] * goal[:, 1])
         found = local.vector_field_histogram(
@@ -167,7 +223,7 @@ class FieldHistogram(Baseline):
 
 
 class Orca(Baseline):
-    """Optimal reciprocal collision avoidance (van den Berg et al. 2011).
+    """Policy that uses optimal reciprocal collision avoidance (van den Berg et al. 2011).
 
     The policy reads the walls and all true positions from `Setup.truth`, which no real
     robot knows.
@@ -177,7 +233,7 @@ class Orca(Baseline):
     WALL_HORIZON_S: Final = 0.5
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
+        """Return the actions by ORCA, see `botyard.learning.benchmark.Policy.act`."""
         s = self.setup
         w, n = s.truth, s.worlds
         bodies = w.pose.shape[1]
@@ -220,7 +276,7 @@ BASELINES: Final[dict[str, type[Baseline]]] = {
 
 
 def find_policy(name: str) -> Callable[[Setup], Policy]:
-    """Return the class of a policy.
+    """Return the class of a policy, given its name.
 
     Parameters
     ----------

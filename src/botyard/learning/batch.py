@@ -1,4 +1,4 @@
-"""Many worlds with one task: the common part of all kinds of environments."""
+"""Many worlds with one task, as all kinds of environments use them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("botyard.learning")
 
 
 class TaskBatch:
-    """Worlds with a task, and the arrays that a step fills.
+    """Many worlds with one task, and the arrays that a step fills.
 
     With `copy`, callers get copies of the arrays. Without it, two sets of arrays take
     turns: the result of a step stays valid until the step after the next. Resets use
@@ -46,11 +46,11 @@ class TaskBatch:
             sensors=task.sensors,
             boxes=task.boxes,
         )
-        # The last environment that takes a task owns it: `_check_owner` compares this
+        # The last environment that gets a task owns it: `_check_owner` compares this
         # object.
         self._owner = task._owner = object()
         task._begin(self.worlds)
-        # After `begin`: bounds may depend on the arrays that it makes.
+        # Called after `begin`: bounds may depend on arrays of the task.
         low, high = task.observation_bounds(self.worlds)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         low, high = task.action_bounds(self.worlds)
@@ -59,7 +59,8 @@ class TaskBatch:
         self._own_shape = self.action_space.shape
         self._shape = len(self.worlds), *self._own_shape
         self._copy = arguments.flag(copy, "copy")
-        # Two sets without `copy`, so that a learner can still read the previous step.
+        # Without `copy` there are two sets, so that a learner can still read the
+        # previous step.
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
         self._first = cycle(
@@ -73,7 +74,7 @@ class TaskBatch:
         self._faults: dict[int, str] = {}
 
     def has_its_spaces(self) -> bool:
-        """Return whether the task still has the spaces of the arrays."""
+        """Return whether the task's spaces still have the shapes of the arrays."""
         spaces = (
             (self.task.observation_bounds, self.observation_space),
             (self.task.action_bounds, self.action_space),
@@ -93,7 +94,14 @@ class TaskBatch:
         )
 
     def ask(self, method: Callable[..., object], *arrays: NDArray[Any]) -> None:
-        """Let the task write into arrays.
+        """Call a method of the task that writes into arrays.
+
+        Parameters
+        ----------
+        method : callable
+            Method of the task that takes the worlds and the arrays.
+        *arrays : array
+            Output: arrays with a row for each world.
 
         Raises
         ------
@@ -103,9 +111,13 @@ class TaskBatch:
         ask(self.task, method, self.worlds, *arrays)
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """Return the task's info of each world, as the task's own arrays.
+        """Return the task's info of all worlds, as the task's own arrays.
 
-        ``fault`` is added if a world stopped in this step.
+        Returns
+        -------
+        dict of str to array
+            Arrays with one row for each world. ``fault`` is added if a world stopped in
+            this step: the reason, or None.
 
         Raises
         ------
@@ -113,7 +125,7 @@ class TaskBatch:
             The task's info is not a dict of arrays with one row for each world.
         """
         infos, n = self.task.info(self.worlds), len(self.worlds)
-        # Checked here, where the message can name the task.
+        # Check the info here, where the message can name the task.
         if not isinstance(infos, dict):
             raise ArgumentError(
                 f"{type(self.task).__name__}.info: expected a dict, found {arguments.found(infos)}"
@@ -139,32 +151,45 @@ class TaskBatch:
         return infos
 
     def info(self) -> dict[str, Any]:
-        """Return the info of the first world, and the reason if it stopped."""
+        """Return the info of the first world, and the reason if that world stopped."""
         return {
             name: values[0] if values.ndim == 1 else values[0].copy()
             for name, values in self.infos().items()
         }
 
     def step(self, mask: B1 | None = None) -> None:
-        """Advance all worlds by a step, or only the worlds of a mask.
+        """Advance all worlds by a step, or only some of them.
 
         A wrong command, parameter or state stops only its own world. `ends` truncates
         that world's episode, and the infos state the reason. The world starts its next
         episode at once, so that the task always reads a valid world.
+
+        Parameters
+        ----------
+        mask : (n,) bool, optional
+            Worlds to advance. Default: all.
         """
         self._faults = {}
         try:
             self.worlds.step(mask=mask)
         except WorldFaultError as error:
-            log.warning("%s; its episode ends", error)
-            # The other worlds have finished their step: only these start again.
+            log.warning("%s; the episode of this world ends", error)
+            # The other worlds have finished their step: only the worlds with a fault
+            # restart.
             self._faults = error.faults
             self._restart(np.array(sorted(error.faults)))
 
     def _restart(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Start episodes in the worlds `chosen`.
+        """Start episodes in some worlds.
 
         A world with a wrong parameter starts as well, and stops again at its next step.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        seeds : (k,) uint64, optional
+            Seeds whose first episode starts. Default: the next episode of each world.
         """
         # The step that meets the fault reports it, so a reset stays silent.
         with contextlib.suppress(WorldFaultError):
@@ -176,36 +201,77 @@ class TaskBatch:
             )
 
     def ends(self, rewards: NDArray[np.float64], terminated: B1, truncated: B1) -> None:
-        """Ask the task for the rewards of a step and for the episodes that end.
+        """Compute rewards and ends of episodes after a step, by the task's methods.
 
         The episode of a world that stopped is truncated, with reward 0.
+
+        Parameters
+        ----------
+        rewards : (n,) float64
+            Output array: rewards of the step.
+        terminated, truncated : (n,) bool
+            Output: whether the episode ended by the rules of the task, or was cut off.
+
+        Raises
+        ------
+        ArgumentError
+            A method of the task returns a value instead of writing into the arrays.
         """
         self.ask(self.task.reward, rewards)
         self.ask(self.task.done, terminated, truncated)
-        # The task has seen the new episode of a stopped world: its verdict means
-        # nothing.
+        # The task has seen the new episode of a stopped world, so its results do not
+        # apply.
         if self._faults:
             stopped = list(self._faults)
             rewards[stopped], terminated[stopped], truncated[stopped] = 0.0, False, True
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
-        """Return the arrays of a step: observations, rewards, terminated, truncated."""
+        """Return the arrays for the results of a step; calls use the sets of arrays in turn.
+
+        Returns
+        -------
+        observations : (n, …) float32
+            Array for observations. Like the other arrays, it still has the values of an earlier
+            step.
+        rewards : (n,) float64
+            Array for rewards.
+        terminated, truncated : (n,) bool
+            Arrays for the ends of episodes.
+        """
         return next(self._sets)
 
     def next_first(self) -> F4:
-        """Return the array of a reset for observations.
+        """Return the array for the observations of a reset.
 
-        It forgets the faults of the previous step.
+        The call discards the faults of the previous step.
         """
         self._faults = {}
         return next(self._first)
 
     def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Return arrays in the form that callers get: copies, unless `copy` is off."""
+        """Return arrays to the caller: copies, or the arrays themselves if `copy` is off.
+
+        Parameters
+        ----------
+        *arrays : array
+            Arrays that a step has filled.
+
+        Returns
+        -------
+        tuple of array
+            Copies of the arrays, or the arrays themselves if `copy` is off.
+        """
         return tuple(array.copy() for array in arrays) if self._copy else arrays
 
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Start episodes in the worlds `chosen`.
+        """Start episodes in some of the worlds.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        seeds : (k,) uint64, optional
+            Seeds whose first episode starts. Default: the next episode of each world.
 
         Raises
         ------
@@ -214,12 +280,21 @@ class TaskBatch:
         """
         self._check_owner()
         self._restart(chosen, seeds)
-        # The draws of a task depend on the episode's seed, so they repeat with it.
+        # The draws of a task depend on the episode's seed, so equal seeds give equal
+        # draws.
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 
     def act(self, actions: ArrayLike, *, of_one: bool = False) -> None:
-        """Apply the actions of a step, to all worlds or to the only one (`of_one`).
+        """Let the task apply the actions of a step.
+
+        Parameters
+        ----------
+        actions : array
+            Actions, (n, …) with the shape of `action_space` after the first axis. They
+            are clipped to its bounds.
+        of_one : bool
+            Whether `actions` is the action of the only world, without the first axis.
 
         Raises
         ------
@@ -241,7 +316,9 @@ class TaskBatch:
         # The sum is a quick test. It can overflow for finite actions, so each number is
         # checked before the error.
         if not math.isfinite(given.sum()) and not np.isfinite(given).all():
-            raise ArgumentError("actions: expected finite numbers")
+            raise ArgumentError(
+                "actions: expected finite numbers, found NaN or infinity"
+            )
         low, high = self._bounds
         # Gymnasium's environments clip actions: a learner explores beyond the bounds.
         found = self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
@@ -264,12 +341,22 @@ class TaskBatch:
             )
 
     def picture(self, world: int) -> NDArray[np.uint8]:
-        """Render a world from above with the marks of its task, (height, width, 3).
+        """Render a world from above with the marks of its task.
 
         All images have one size, because encoders of video need it.
+
+        Parameters
+        ----------
+        world : int
+            Number of the world.
+
+        Returns
+        -------
+        (height, width, 3) uint8
+            Red, green and blue, from the top row to the bottom row.
         """
         marks = self.task.marks(world)
-        # Without scans, which would cover the marks.
+        # The picture has no scans, which would cover the marks.
         image = self.worlds.world(world).render(
             size=(PICTURE_PIXELS, PICTURE_PIXELS), scans=False, goals=marks
         )
@@ -277,18 +364,18 @@ class TaskBatch:
 
 
 class OfBatch:
-    """Properties that all kinds of environments take from their batch."""
+    """Properties that each kind of environment takes from its `TaskBatch`."""
 
     _batch: TaskBatch
 
     @property
     def worlds(self) -> Worlds:
-        """The worlds. A single environment has a `Worlds` of length 1."""
+        """Worlds of the environment. An environment of one world has a `Worlds` of length 1."""
         return self._batch.worlds
 
     @property
     def task(self) -> Task:
-        """The task that defines observations, rewards and the end of an episode."""
+        """Task that defines observations, rewards and the end of an episode."""
         return self._batch.task
 
     @property
@@ -301,7 +388,7 @@ class OfBatch:
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """Return a valid render mode.
+    """Return a render mode, checked to be known.
 
     Raises
     ------
@@ -317,7 +404,14 @@ def checked_mode(render_mode: str | None) -> str | None:
 
 
 def check_options(options: dict[str, Any] | None, *known: str) -> None:
-    """Check the names of the options of a reset.
+    """Check that the options of a reset are known.
+
+    Parameters
+    ----------
+    options : dict or None
+        Options that the caller of ``reset`` passed.
+    *known : str
+        Names that the environment knows.
 
     Raises
     ------
@@ -334,6 +428,15 @@ def check_options(options: dict[str, Any] | None, *known: str) -> None:
 
 def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") -> F4:
     """Return actions as a float32 array of a shape.
+
+    Parameters
+    ----------
+    given : array
+        Actions as the caller passed them. A float32 array is not copied.
+    shape : tuple of int
+        Expected shape, which is not broadcast.
+    what : str
+        Name of the parameter in error messages.
 
     Raises
     ------
@@ -356,7 +459,18 @@ def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") 
 
 
 def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
-    """Return the seeds of n worlds: `seed`, `seed` + 1, …"""
+    """Return the seeds of n worlds: `seed`, `seed` + 1, …
+
+    Returns
+    -------
+    (n,) uint64
+        Seed of each world.
+
+    Raises
+    ------
+    ArgumentError
+        `seed` is not a whole number from 0 to `MAX_SEED`.
+    """
     first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
     return np.uint64(first) + np.arange(n, dtype=np.uint64)
 

@@ -30,28 +30,29 @@ from botyard.worlds.worlds import Worlds
 RAYS: Final = 181
 """Number of lidar rays, over half a turn."""
 MAX_STEPS: Final = 600
-"""Steps of an episode, 0.1 s each."""
+"""Number of steps of an episode, 0.1 s each."""
 LEAST_M: Final = 4.0
 """Minimum distance between start and goal, m."""
 PEDESTRIANS: Final = 10
 """Number of pedestrians in a world of the class ``crowds``."""
 FREE_M: Final = 5.0
-"""Clearances are measured up to this distance, m."""
+"""Greatest clearance that is measured, m."""
 WORLD_SEEDS: Final = 1_000_000
-"""Distance between the first seeds of two classes: no two worlds share a seed."""
+"""Distance between the first seeds of two classes, so that no two worlds share a seed."""
 MAX_WORLDS: Final = 100_000
 """Maximum number of worlds of a class."""
 
 
 def _room(number: int) -> Scene:
-    """Return four rooms on both sides of a corridor, 10 m × 10.4 m."""
+    """Return a map with four rooms on both sides of a corridor, 10 m × 10.4 m."""
     return office(2, width=5.0, depth=4.0, corridor=2.4, furniture=1, seed=number + 1)
 
 
 CLASSES: Final = ("rooms", "clutter", "crowds")
-"""Classes of worlds.
+"""Names of the classes of worlds.
 
-Rooms with doors at a corridor; blocks and pillars; pedestrians on a square.
+``rooms`` has rooms with doors at a corridor, ``clutter`` blocks and pillars, ``crowds`` pedestrians
+on a square.
 """
 
 
@@ -59,7 +60,7 @@ class Truth:
     """Read-only view of the true state of the worlds, which no real robot knows.
 
     All arrays are copies. The view prevents a policy from changing worlds by mistake.
-    It is not a security boundary: code can still find the worlds in memory.
+    The view is not a security boundary: code can still find the worlds in memory.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class Truth:
 
     @property
     def pose(self) -> F8:
-        """True poses, (n, m, 3): m, m, rad."""
+        """True poses of the m bodies in n worlds, (n, m, 3): m, m, rad."""
         return self.__w.pose.copy()
 
     @property
@@ -104,6 +105,21 @@ class Truth:
         """Return the walls near points, or near all bodies.
 
         See `botyard.Worlds.near_walls`.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) or (k, 2) array, optional
+            k points of each world, or the same points in all of them, m. Default: the
+            positions of the robot and of the pedestrians.
+        reach : float
+            Greatest distance of a wall, m.
+        count : int
+            Number of walls for each point, 1 … 64.
+
+        Returns
+        -------
+        (n, k, count, 4) float64
+            Ends of walls, x and y, m, nearest first; NaN fills missing walls.
 
         Raises
         ------
@@ -133,8 +149,8 @@ class Setup(NamedTuple):
     dt : float
         Duration of a step, s.
     truth : Truth
-        True state of the worlds. Policies that read it compare only with others that
-        do.
+        True state of the worlds. Results of policies that read it are comparable only
+        with each other.
     goals : (n, 2) float64
         Goals in the frame of the world, m: a copy, and part of the truth as well.
     """
@@ -158,10 +174,19 @@ class Policy(Protocol):
     """
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Return the actions, (n, 2), for observations, (n, r + 5).
+        """Return the actions of a step.
 
-        See `botyard.learning.Navigate` for their meaning. Rows of finished worlds are
-        ignored.
+        Parameters
+        ----------
+        observations : (n, r + 5) float32
+            One row for each world, see `botyard.learning.Navigate`. The array is a
+            copy, and the policy may change it.
+
+        Returns
+        -------
+        (n, 2) array
+            Linear and angular velocity as fractions of `Setup.max_v` and `Setup.max_w`,
+            clipped to −1 … 1. Rows of finished worlds are ignored.
         """
         ...
 
@@ -198,7 +223,15 @@ class Result:
 
 
 def task_of(kind: str, numbers: Iterable[int]) -> Navigate:
-    """Return the task of a class, with the maps of the worlds `numbers`.
+    """Return the task of a class, with the maps of some of its worlds.
+
+    Parameters
+    ----------
+    kind : str
+        One of `CLASSES`.
+    numbers : iterable of int
+        Numbers of the worlds. Each has its own map, which depends on class and number
+        alone.
 
     Raises
     ------
@@ -230,7 +263,7 @@ def run(
     Parameters
     ----------
     policy : callable
-        Makes a policy of a `Setup`: usually a class.
+        Returns a policy for a `Setup`; usually a class.
     kind : str
         One of `CLASSES`.
     count : int
@@ -268,7 +301,7 @@ def run(
 
 
 class _Trial:
-    """The episodes of one class of worlds, and their measurements."""
+    """Episodes of one class of worlds in progress, and their measurements."""
 
     def __init__(
         self, task: Navigate, w: Worlds, kind: str, seed: int, first: int
@@ -292,10 +325,10 @@ class _Trial:
         self._radius = task.robots[0].radius
 
     def results(self, policy: Callable[[Setup], Policy]) -> list[Result]:
-        """Let the policy drive until all episodes have ended."""
+        """Let the policy drive until all episodes have ended, and return the results."""
         w, task = self._w, self._task
         n = len(w)
-        # Made for each class: a policy may adapt to the number of worlds.
+        # Make a policy for each class: a policy may adapt to the number of worlds.
         driver = policy(self._setup())
         if not callable(getattr(driver, "act", None)):
             raise ArgumentError(
@@ -345,8 +378,8 @@ class _Trial:
     def _setup(self) -> Setup:
         spec = self._task.robots[0]
         laser, speed = spec.lasers[0], spec.kinematics.limits.max_speed
-        # As the lidar measures them: from the right to the left end of the field of
-        # view.
+        # In the order of the lidar's rays: from the right to the left end of the field
+        # of view.
         angles = np.array(
             [-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)]
         )
@@ -364,7 +397,25 @@ class _Trial:
         )
 
     def _checked(self, actions: Any, active: NDArray[np.bool_]) -> F8:
-        """Return checked actions, 0 in worlds whose episode has ended."""
+        """Return the policy's actions after a check; 0 in worlds whose episode has ended.
+
+        Parameters
+        ----------
+        actions : array
+            Result of the policy, which may be anything.
+        active : (n,) bool
+            Worlds whose episode has not ended.
+
+        Returns
+        -------
+        (n, 2) float64
+            Finite actions, not clipped yet.
+
+        Raises
+        ------
+        ArgumentError
+            The result has another shape, or is not finite in an active world.
+        """
         wanted = (len(self._w), 2)
         try:
             found = np.asarray(actions)
@@ -378,11 +429,21 @@ class _Trial:
             )
 
         if not np.isfinite(found[active]).all():
-            raise ArgumentError("act: expected finite numbers")
+            raise ArgumentError("act: expected finite numbers, found NaN or infinity")
         return np.where(active[:, None], found, 0.0).astype(np.float64)
 
     def _measure(self, active: NDArray[np.bool_], place: F8, turn: F8) -> None:
-        """Add the path, the turning and the clearance of a step."""
+        """Add the driven distance, the turning and the clearance of a step to the measurements.
+
+        Parameters
+        ----------
+        active : (n,) bool
+            Worlds that made the step.
+        place : (n, 2) float64
+            Positions of the robots before the step, m.
+        turn : (n,) float64
+            Yaw rates of the robots before the step, rad/s.
+        """
         w = self._w
         d = w.pose[:, 0, :2] - place
         self._way += np.where(
@@ -397,7 +458,7 @@ class _Trial:
             )[:, 0]
             - self._radius
         )
-        # Pedestrians are not walls: their distance comes from the task.
+        # Pedestrians are not walls: the task gives their distance.
         if isinstance(self._task, SocialNavigate):
             gap = np.minimum(gap, self._task.gap(w))
         self._clearance = np.where(

@@ -21,7 +21,7 @@ TASKS: Final = {
     "PushBox": "pushbox",
     "SocialNavigate": "social",
 }
-"""Modules of `botyard.learning.tasks` by the class of task that they define.
+"""Names of the modules of `botyard.learning.tasks`, by the class of task that they define.
 
 Gymnasium knows these tasks as ``botyard/NAME-v0``.
 """
@@ -38,14 +38,15 @@ PACKAGED: Final[Group[type[Task]]] = Group(
 
 
 def _is_task(kind: object) -> bool:
-    # Imported late: `import botyard.learning` needs only the names, and stays fast.
+    # Import the module late: `import botyard.learning` needs only the names, and stays
+    # fast.
     from botyard.learning.tasks.base import Task
 
     return isinstance(kind, type) and issubclass(kind, Task)
 
 
 def task_names() -> tuple[str, ...]:
-    """Return the names of all tasks: botyard's, then the ones of installed packages.
+    """Return the names of all tasks: first botyard's tasks, then tasks of installed packages.
 
     Nothing is imported.
     """
@@ -54,6 +55,14 @@ def task_names() -> tuple[str, ...]:
 
 def find_task(task: str | Task | type[Task], **options: Any) -> Task:
     """Return a task, given its name, its class or the task itself.
+
+    Parameters
+    ----------
+    task : str, Task or class of tasks
+        Name of a task of botyard or of an installed package, see `task_names`; a class
+        of tasks, which is called; or a task.
+    **options
+        Arguments of the class.
 
     Raises
     ------

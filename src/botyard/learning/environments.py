@@ -51,7 +51,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         valid until the step after the next.
     max_episode_steps : int, optional
         Gymnasium's time limit: episodes are truncated after this number of steps, even
-        if the task would go on.
+        if the task would continue.
     render_mode : str, optional
         ``rgb_array``.
     **options
@@ -170,8 +170,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not batch.has_begun:
             given_seed = _first_seeds(given_seed, self.np_random)
         seeds, given = _seeds_of(given_seed, n)
-        # Worlds with a given seed and worlds without one reset apart: `Worlds.reset`
-        # takes seeds for all of its worlds or for none.
+        # Worlds with a given seed and worlds without one are reset in separate calls:
+        # `Worlds.reset` takes seeds for all of its worlds or for none.
         for some, own in (
             (chosen[given[chosen]], seeds),
             (chosen[~given[chosen]], None),
@@ -190,11 +190,34 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         `autoreset_mode` governs worlds whose episode has ended. A wrong command,
         parameter or state truncates only its own world, with reward 0, and ``fault`` in
         infos states the reason.
+
+        Parameters
+        ----------
+        actions : (n, …) array
+            An action for each world, clipped to the bounds of the action space.
+
+        Returns
+        -------
+        observations : (n, …) float32
+        rewards : (n,) float64
+        terminated, truncated : (n,) bool
+        infos : dict
+            Arrays with a row for each world. ``_NAME`` states in which rows ``NAME``
+            counts.
+
+        Raises
+        ------
+        ArgumentError
+            The actions are not numbers, have another shape or are not finite.
+        ResetNeeded
+            `reset` was never called.
+        NotNowError
+            Another environment has taken the task.
         """
         batch, worlds, task = self._batch, self.worlds, self.task
         batch.act(actions)
-        # Taken after the actions are checked, so that refused actions do not use up one
-        # of the two sets.
+        # Get the arrays after the check of the actions, so that refused actions do not
+        # use up one of the two sets.
         observed, rewards, terminated, truncated = batch.next_set()
         begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         if begun is not None and begun.any():
@@ -256,7 +279,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return infos
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return images of all worlds, each (height, width, 3); None without a mode."""
+        """Return images of all worlds, (height, width, 3) each; None without a render mode."""
         return (
             tuple(self._batch.picture(i) for i in range(self.num_envs))
             if self.render_mode
@@ -266,8 +289,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method or get an attribute of the environments of all worlds.
 
-        This follows Gymnasium's vector environments, but all worlds share one task: a
-        method runs once, and its result is repeated for each world.
+        The method is as in Gymnasium's vector environments, but all worlds share one
+        task: a method runs once, and its result is repeated for each world.
 
         Parameters
         ----------
@@ -349,7 +372,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
             values = values[0]
 
-        # Whether an attribute changes the spaces shows only after it is set.
+        # Only after an attribute is set is it visible whether the spaces change.
         before = getattr(self.task, name)
         setattr(self.task, name, values)
         if not self._batch.has_its_spaces():
@@ -376,7 +399,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return getattr(self.task, name)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Stop the threads."""
+        """Stop the threads of the simulation."""
         # Gymnasium also closes an environment whose constructor raised an error.
         if hasattr(self, "_batch"):
             self.worlds.close()
@@ -448,6 +471,20 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
 
         A wrong command, parameter or state truncates the episode, and ``fault`` in
         infos states the reason.
+
+        Parameters
+        ----------
+        action : array
+            Action with the shape of the action space, clipped to its bounds.
+
+        Raises
+        ------
+        ArgumentError
+            The action is not of numbers, has another shape or is not finite.
+        ResetNeeded
+            `reset` was never called.
+        NotNowError
+            Another environment has taken the task.
         """
         batch, task = self._batch, self.task
         observed, rewards, terminated, truncated = batch.next_set()
@@ -464,16 +501,16 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         )
 
     def render(self) -> Any:
-        """Return an image of the world, (height, width, 3); None without a mode."""
+        """Return an image of the world, (height, width, 3); None without a render mode."""
         return self._batch.picture(0) if self.render_mode else None
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads of the simulation."""
         self.worlds.close()
 
 
 _FIXED: Final = ("boxes", "robots", "scenes", "sensors", "step")
-"""Attributes of a task that are read only once, when the worlds are made."""
+"""Attributes of a task that cannot change later, because they are read when worlds are made."""
 
 
 def _no_attribute(task: Task, name: str) -> AttributeError:
@@ -486,7 +523,7 @@ def _no_attribute(task: Task, name: str) -> AttributeError:
 
 
 def _autoreset_mode(given: AutoresetMode | str) -> AutoresetMode:
-    """Return an autoreset mode by its name.
+    """Return the autoreset mode with a name.
 
     Raises
     ------
@@ -505,7 +542,7 @@ def _autoreset_mode(given: AutoresetMode | str) -> AutoresetMode:
 def _first_seeds(
     seed: int | Sequence[int | None] | None, rng: np.random.Generator
 ) -> int | Sequence[int | None]:
-    """Return the seeds of first episodes, with drawn ones where none is given."""
+    """Return a seed for each world: the given seed, or a random one where none is given."""
     if seed is None:
         return int(rng.integers(MAX_SEED))
     if isinstance(seed, int) or not isinstance(seed, Sequence):
@@ -516,9 +553,22 @@ def _first_seeds(
 def _seeds_of(
     seed: int | Sequence[int | None] | None, n: int
 ) -> tuple[NDArray[np.uint64], B1]:
-    """Return the seeds of n worlds, and a mask of the worlds that get one.
+    """Return the seeds of n worlds, and a mask of the worlds that get a seed.
 
-    The other worlds start the next episode of their current seed.
+    Parameters
+    ----------
+    seed : int, sequence or None
+        Seed of the first world; a seed or None for each world; None: no seeds.
+    n : int
+        Number of worlds.
+
+    Returns
+    -------
+    seeds : (n,) uint64
+        Seeds; 0 for worlds that get none.
+    given : (n,) bool
+        Worlds that get a seed. The other worlds start the next episode of their current
+        seed.
     """
     if seed is None:
         return np.zeros(n, np.uint64), np.zeros(n, np.bool_)

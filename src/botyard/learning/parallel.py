@@ -27,7 +27,7 @@ from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import F4, TeamTask
 
 PROBE: Final = "options"
-"""The option of `reset` that `pettingzoo.test.parallel_api_test` passes."""
+"""Name of an option of `reset` that `pettingzoo.test.parallel_api_test` passes."""
 
 
 # PettingZoo has no type stubs.
@@ -92,7 +92,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
 
     @property
     def state_space(self) -> gymnasium.spaces.Box:
-        """Space of `state`."""
+        """Space of the values that `state` returns."""
         return self._batch.observation_space
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
@@ -142,11 +142,24 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         A wrong command, parameter or state truncates the episode, and ``fault`` in the
         infos of all agents states the reason.
 
+        Parameters
+        ----------
+        actions : mapping of str to array
+            Action of each agent in `agents`, clipped to the bounds of its space. Other
+            names are ignored.
+
+        Returns
+        -------
+        observations, rewards, terminations, truncations, infos : dict
+            Values by name of the agent. All agents have the same ends and infos.
+
         Raises
         ------
         ArgumentError
             The actions are not a mapping, or an agent's action is missing, has another
             shape or is not finite.
+        ResetNeeded
+            `reset` was never called.
         """
         if not isinstance(actions, Mapping):
             raise ArgumentError(
@@ -179,7 +192,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         )
 
     def _stacked(self, actions: Mapping[str, Any]) -> F4:
-        """Return the agents' actions as an array, (1, m, …)."""
+        """Return the agents' actions as one array, (1, m, …), in the order of the agents."""
         stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
         for k, name in enumerate(self.agents):
             stacked[0, k] = as_actions(
@@ -195,7 +208,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        """Return the task's info, the same one for each agent."""
+        """Return the task's info for each agent; all agents get the same info."""
         info = self._batch.info()
         return {name: dict(info) for name in self.possible_agents}
 
@@ -204,11 +217,11 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         return np.stack(list(self._observations(self._batch.next_first()).values()))
 
     def render(self) -> Any:
-        """Return an image of the world, (height, width, 3); None without a mode."""
+        """Return an image of the world, (height, width, 3); None without a render mode."""
         return self._batch.picture(0) if self.render_mode else None
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads of the simulation."""
         self.worlds.close()
 
 

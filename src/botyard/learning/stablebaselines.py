@@ -1,6 +1,6 @@
 """The interface of stable-baselines3 to tasks: many worlds as a `VecEnv`.
 
-Its contract is in the chapter "Vectorized Environments" of
+The contract of a `VecEnv` is in the chapter "Vectorized Environments" of
 stable-baselines3.readthedocs.io. botyard does not require stable-baselines3, which
 brings torch: the import happens when an environment is made.
 """
@@ -26,7 +26,7 @@ Indices = int | np.integer[Any] | Iterable[int] | None
 
 
 class VecEnvMethods:
-    """The methods of a `VecEnv` over `VectorEnvironment`.
+    """Methods of a `VecEnv`, implemented by a `VectorEnvironment`.
 
     `stable_baselines` derives the class from this one and from `VecEnv`.
 
@@ -47,7 +47,13 @@ class VecEnvMethods:
     def reset(self) -> Any:
         """Start episodes in all worlds.
 
-        They are the first episodes of the seeds from `seed`, otherwise the next ones.
+        After `seed`, each world starts the first episode of its seed, otherwise its
+        next episode. The infos are in `reset_infos`.
+
+        Returns
+        -------
+        (n, …) float32
+            Observations.
         """
         observed, infos = self.envs.reset(seed=self._seed)
         self._seed = None
@@ -55,9 +61,18 @@ class VecEnvMethods:
         return observed
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seeds of the next reset: `seed`, `seed` + 1, … for the worlds.
+        """Set the seeds of the next reset.
 
-        None draws a seed.
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the first world; the others get `seed` + 1, … Default: a random
+            seed.
+
+        Returns
+        -------
+        list of int
+            Seed of each world.
 
         Raises
         ------
@@ -74,19 +89,32 @@ class VecEnvMethods:
         return [first + i for i in range(self.num_envs)]
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the actions for `step_wait`."""
+        """Store the actions for the next call of `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
-        """Advance all worlds by a step with the actions of `step_async`."""
+        """Advance all worlds by a step with the actions of `step_async`.
+
+        Returns
+        -------
+        observations : (n, …) float32
+            Observations. In a world whose episode has ended they belong to the next
+            one.
+        rewards : (n,) float32
+            Rewards of the step.
+        dones : (n,) bool
+            Whether the episode of each world has ended, terminated or truncated.
+        infos : list of dict
+            Info of each world, see the class.
+        """
         observed, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
         final = infos.pop("final_obs", None)
         told = infos.pop("final_info", None)
         rows = self._rows(infos)
         for i in np.flatnonzero(ended).tolist():
-            # The infos of a finished world describe its new episode, so they give way
-            # to the final ones.
+            # The infos of a finished world describe its new episode, so the final infos
+            # replace them.
             rows[i] = {
                 name: values[i]
                 for name, values in told.items()
@@ -116,7 +144,7 @@ class VecEnvMethods:
         ] or [{} for _ in range(self.num_envs)]
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads of the simulation."""
         self.envs.close()
 
     def get_images(self) -> Sequence[Any]:
@@ -125,6 +153,13 @@ class VecEnvMethods:
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute of the environment or its task for each chosen world.
+
+        Parameters
+        ----------
+        attr_name : str
+            Name of the attribute. All worlds share its value.
+        indices : int or iterable of int, optional
+            Numbers of the worlds; negative ones count from the last. Default: all.
 
         Raises
         ------
@@ -143,10 +178,21 @@ class VecEnvMethods:
 
         See `VectorEnvironment.set_attr`.
 
+        Parameters
+        ----------
+        attr_name : str
+            An existing attribute of the task.
+        value : object
+            Its new value.
+        indices : iterable of int, optional
+            Must name all worlds if given.
+
         Raises
         ------
         ArgumentError
-            `indices` are not all worlds.
+            `indices` are not all worlds, or the attribute cannot change.
+        AttributeError
+            The task has no such attribute.
         """
         if len(set(self._chosen(indices))) < self.num_envs:
             raise ArgumentError(
@@ -166,6 +212,20 @@ class VecEnvMethods:
         """Call a method of the task once, and return its result for each chosen world.
 
         See `VectorEnvironment.call`.
+
+        Parameters
+        ----------
+        method_name : str
+            A method of the task.
+        *method_args, **method_kwargs
+            Arguments of the method.
+        indices : int or iterable of int, optional
+            Numbers of the worlds; negative ones count from the last. Default: all.
+
+        Raises
+        ------
+        AttributeError
+            The name is unknown.
         """
         chosen = self._chosen(indices)
         results = self.envs.call(method_name, *method_args, **method_kwargs)
@@ -201,7 +261,7 @@ class VecEnvMethods:
 
 @cache
 def _class() -> type[Any]:
-    """Return the class of the environment.
+    """Return the class of the environment, which derives from stable-baselines3's `VecEnv`.
 
     Raises
     ------
@@ -219,7 +279,7 @@ def _class() -> type[Any]:
 
     # stable-baselines3 has no type stubs.
     class StableBaselines(VecEnvMethods, VecEnv):  # type: ignore[misc]
-        """The worlds of a `VectorEnvironment` as a `VecEnv`."""
+        """Worlds of a `VectorEnvironment` as a `VecEnv`."""
 
         def __init__(self, envs: VectorEnvironment) -> None:
             self._adopt(envs)
@@ -262,7 +322,8 @@ def stable_baselines(
     ImportError
         stable-baselines3 is not installed.
     """
-    # First, because worlds are slow to make and the package may be missing.
+    # Import stable-baselines3 before the worlds are made, because they are slow to make
+    # and the package may be missing.
     made = _class()
     envs = VectorEnvironment(
         task,

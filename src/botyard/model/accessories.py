@@ -1,4 +1,4 @@
-"""Description of a robot's gripper: a frozen dataclass in SI units."""
+"""Description of a robot's gripper, a frozen dataclass in SI units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botyard.model.devices import DeviceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GripperSpec(DeviceSpec):
-    """Two-paddle gripper with a lift, mounted in front of the body.
+    """Description of a gripper with two paddles and a lift, mounted in front of the body.
 
     Attributes
     ----------

@@ -38,12 +38,48 @@ class ReflectorRule:
 
 
 DEFAULT_RULE: Final = ReflectorRule()
-"""Default rule: the laser recognises every reflector at any range and angle."""
+"""Rule by which a laser recognises every reflector, at any range and angle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optics:
+    """Timing and optics of a scanning lidar, which its own kernel simulates.
+
+    Attributes
+    ----------
+    pace : float
+        Time by which a beam is later than another one at a bearing lower by 1 rad, s/rad;
+        negative for a lidar that turns clockwise; 0: all beams at one instant.
+    white_range : float
+        Range at which a white surface is just detected head-on, m; 0: each surface is
+        detected.
+    intensity : float
+        Intensity reported for a white surface head-on; 0: laser returns are reported.
+    echoes : int
+        Highest number of echoes of a beam.
+    max_incidence : float
+        Greatest angle of incidence, rad, at which a surface returns an echo. A beam that meets
+        a surface at a larger one is reflected away, as sound is.
+    errs : bool
+        Whether weak echoes are lost at random. Otherwise they are lost if the signal is
+        below the threshold.
+    """
+
+    pace: float = 0.0
+    white_range: float = 0.0
+    intensity: float = 0.0
+    echoes: int = 1
+    max_incidence: float = math.pi / 2
+    errs: bool = True
+
+
+PLAIN_OPTICS: Final = Optics()
+"""Optics of a sensor that measures all its beams at one instant, on surfaces of any material."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """Group of beams with a common origin.
+    """Group of beams of a range sensor with a common origin.
 
     Attributes
     ----------
@@ -68,6 +104,8 @@ class Bundle:
         per beam.
     reflector : ReflectorRule
         Conditions for reporting bright returns.
+    optics : Optics
+        Timing and optics of a lidar.
     """
 
     mount: Pose = IDENTITY
@@ -83,8 +121,19 @@ class Bundle:
     missing: float = 0.0
     shortest: bool = False
     reflector: ReflectorRule = ReflectorRule()
+    optics: Optics = PLAIN_OPTICS
 
     @property
     def n_readings(self) -> int:
-        """Number of readings that the group gives."""
-        return 1 if self.shortest else self.count
+        """Number of readings that the group gives: of all beams for each echo."""
+        return 1 if self.shortest else self.count * self.optics.echoes
+
+    @property
+    def time_increment(self) -> float:
+        """Time from one beam to the next, s; negative for a lidar that turns clockwise."""
+        return self.optics.pace * self.step
+
+    @property
+    def lead(self) -> float:
+        """Time by which the first beam precedes the end of the sweep, s."""
+        return max(0.0, self.time_increment * (self.count - 1))

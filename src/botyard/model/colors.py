@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from PIL import ImageColor
-
 GREY: Final = (128, 128, 128)
 _LEVEL = re.compile(r"gr[ae]y(\d{1,3})")
 _NUMBERED = re.compile(r"([a-z]+)([1-4])")
@@ -23,7 +21,7 @@ _X11_ONLY: Final = {
     "violetred": "#d02090",
     "lightslateblue": "#8470ff",
 }
-"""X11 names that CSS lacks. Pillow knows only the CSS names."""
+"""RGB components of X11 names that CSS lacks. Pillow knows only the CSS names."""
 
 
 @lru_cache(maxsize=1024)
@@ -44,6 +42,9 @@ def rgb(name: str) -> tuple[int, int, int]:
     numbered = _NUMBERED.fullmatch(key)
     shade = _SHADES[int(numbered[2]) - 1] if numbered else 1.0
     key = numbered[1] if numbered else key
+    # Most maps name no colour, and Pillow takes long to import.
+    from PIL import ImageColor
+
     try:
         r, g, b = ImageColor.getrgb(_X11_ONLY.get(key, key))[:3]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Declarations of a device kind for files and interfaces, as plain data and functions.
+"""Parts of the declaration of a device kind: its columns, marks, commands and packet fields.
 
 See `botyard.model.devices.Device`.
 """
@@ -17,11 +17,11 @@ from botyard.model.rosmessages import OWN
 from botyard.names import shown
 
 S = TypeVar("S")
-"""Class of the kind's descriptions."""
+"""Type variable: class of the kind's descriptions."""
 R = TypeVar("R")
-"""Class of the kind's readings."""
+"""Type variable: class of the kind's readings."""
 View = Any
-"""`botyard.devices.view.View`.
+"""Type that stands for `botyard.devices.view.View`.
 
 That class belongs to a higher layer and cannot be imported here. Functions of devices
 annotate it themselves.
@@ -29,16 +29,16 @@ annotate it themselves.
 
 
 class Field(NamedTuple):
-    """Column of a reading.
+    """Column of a device's reading.
 
     Attributes
     ----------
     name : str
         Name of the column, for example ``bearing``.
     unit : str
-        ``m``, ``rad``, ``W`` …; empty: a plain number or a text.
+        Unit, ``m``, ``rad``, ``W`` …; empty: a plain number or a text.
     kind : type
-        float, int, bool or str.
+        Type of the values: float, int, bool or str.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Field(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Marker on the page: x, y (m) in the robot's frame, and a label."""
+    """Marker that the page draws for a reading: x, y (m) in the robot's frame, and a label."""
 
     x: float
     y: float
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerFields(Generic[S, R]):
-    """Data of a device in packets for Pioneer clients.
+    """Data that a device contributes to packets for Pioneer clients.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class PioneerFields(Generic[S, R]):
     is_by_touch: bool = False
 
     def changes_reports(self, spec: S) -> bool:
-        """Return whether readings change reports without a contact or a write."""
+        """Return whether a new reading can change reports without a contact or a write."""
         # An input can change with the state of the world, which no batch foresees.
         if self.inputs is not None:
             return True
@@ -135,10 +135,9 @@ class Errors(Generic[S]):
     Attributes
     ----------
     odometry : callable or None
-        Proportional errors (x, y, a) of the current step: odometry multiplies each axis
-        of the displacement by 1 + error. It is called once a step while no client has
-        switched errors off. It may write its own state (`View.memory`). A robot has at
-        most one such model.
+        Proportional errors (x, y, a) of the current step: odometry multiplies each axis of the
+        displacement by 1 + error. The function is called once a step while no client has switched
+        errors off, and may write its own state (`View.memory`). A robot has at most one such model.
     measured : callable or None
         Measured ranges (n,), m, and bearings (n,), rad, computed from the true values.
         The parameter ``sensor`` selects the sensor: ``laser``, ``sonar`` or the name of
@@ -165,7 +164,7 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Generic[S]):
-    """Number that commands an actuator.
+    """Command of an actuator, whose argument is a number.
 
     Programs and the page send it, and ROS sends it as std_msgs/Float64 on
     ``DEVICE/NAME_cmd``.
@@ -179,7 +178,7 @@ class Command(Generic[S]):
     columns : callable
         Values that are written to columns of the table, for a commanded value.
     unit : str
-        ``rad``, ``m``, ``N`` …; empty: a plain number.
+        Unit, ``rad``, ``m``, ``N`` …; empty: a plain number.
     about : str
         One line of description.
     profiles : tuple of str
@@ -194,7 +193,7 @@ class Command(Generic[S]):
     profiles: tuple[str, ...] = OWN
 
     def __post_init__(self) -> None:
-        """Validate the name.
+        """Check that the name is valid.
 
         Raises
         ------

@@ -57,26 +57,43 @@ GROUP: Final = "botyard.devices"
 # Entry points name the objects without importing their modules, which keeps the start
 # of the program fast.
 BUILT_IN: Final = (
+    EntryPoint("april_tags", "botyard.devices.apriltags:APRIL_TAGS", GROUP),
     EntryPoint("battery", "botyard.devices.battery:BATTERY", GROUP),
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
     EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
+    EntryPoint("cliff_sensor", "botyard.devices.floorsensors:CLIFF_SENSOR", GROUP),
     EntryPoint("compass", "botyard.devices.compass:COMPASS", GROUP),
     EntryPoint("electrics", "botyard.devices.electrics:ELECTRICS", GROUP),
     EntryPoint("encoders", "botyard.devices.encoders:ENCODERS", GROUP),
     EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
+    EntryPoint("gnss", "botyard.devices.gnss:GNSS", GROUP),
     EntryPoint("gps", "botyard.devices.gps:GPS", GROUP),
     EntryPoint("gripper", "botyard.devices.gripper:GRIPPER", GROUP),
+    EntryPoint("imu", "botyard.devices.imu:IMU", GROUP),
+    EntryPoint("infrared", "botyard.devices.rangefinders:INFRARED", GROUP),
     EntryPoint("laser", "botyard.devices.laser:LASER", GROUP),
+    EntryPoint("leds", "botyard.devices.leds:LEDS", GROUP),
+    EntryPoint("line_sensor", "botyard.devices.floorsensors:LINE_SENSOR", GROUP),
     EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
+    EntryPoint("omni_camera", "botyard.devices.leds:OMNI_CAMERA", GROUP),
+    EntryPoint("pheromone_pen", "botyard.devices.pheromonepen:PHEROMONE_PEN", GROUP),
+    EntryPoint(
+        "pheromone_sensor", "botyard.devices.floorsensors:PHEROMONE_SENSOR", GROUP
+    ),
     EntryPoint("prismatic_joint", "botyard.devices.robotjoints:PRISMATIC_JOINT", GROUP),
+    EntryPoint(
+        "range_and_bearing", "botyard.devices.rangebearing:RANGE_AND_BEARING", GROUP
+    ),
     EntryPoint("revolute_joint", "botyard.devices.robotjoints:REVOLUTE_JOINT", GROUP),
     EntryPoint("sonar", "botyard.devices.sonar:SONAR", GROUP),
     EntryPoint("table_ir", "botyard.devices.tables:TABLE_IR", GROUP),
+    EntryPoint("ultrasonic", "botyard.devices.rangefinders:ULTRASONIC", GROUP),
+    EntryPoint("uwb", "botyard.devices.uwb:UWB", GROUP),
     EntryPoint(
         "wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP
     ),
 )
-"""Devices of the package, declared in the same form as plug-ins."""
+"""Entry points of the devices of this package, which are declared like plug-ins."""
 STANDARD: Final = ("electrics", "encoders", "gps")
 """Kinds of which every robot has one device by default.
 
@@ -85,7 +102,7 @@ Models list such a device only if it differs from the default.
 CARRIED: Final[Mapping[str, str]] = MappingProxyType(
     {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
 )
-"""Kinds with their own field in `RobotSpec`, and the name of that field."""
+"""Field of `RobotSpec` that holds the devices of a kind, for kinds with a field of their own."""
 Layer = Literal["laser", "sonar"]
 """Layers of the page that draw the hit points of beams.
 
@@ -97,7 +114,7 @@ R = TypeVar("R")
 
 
 class DeviceSpec:
-    """Description of a device of a robot; base class of frozen dataclasses with slots.
+    """Description of a device of a robot (base class of frozen dataclasses with slots).
 
     The first field of a subclass is ``type: str = field(default="NAME", init=False)``,
     the name of its kind. The other fields are its parameters (`parameter`): numbers,
@@ -110,7 +127,7 @@ class DeviceSpec:
     type: str
 
     def __post_init__(self) -> None:
-        """Check types and ranges of the parameters.
+        """Check the types and ranges of the parameters.
 
         Subclasses with further checks call this first, as
         ``DeviceSpec.__post_init__(self)``.
@@ -137,10 +154,10 @@ class DeviceSpec:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the device is absent.
+        """Whether the description stands for the absence of the device.
 
-        A robot file removes a device of the model that it extends by an empty
-        description.
+        An empty description in a robot file removes the device of the model that the
+        file extends.
         """
         return False
 
@@ -152,7 +169,7 @@ class DeviceSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Device(Generic[S, R]):
-    """Kind of device: the complete declaration that botyard needs.
+    """Declaration of a kind of device.
 
     Attributes
     ----------
@@ -171,9 +188,9 @@ class Device(Generic[S, R]):
     rows : callable
         Rows of a reading in these columns.
     beams : callable or None
-        Beams of a range sensor, from a description and whether sensors have errors.
-        They are cast in every step while there is a subscriber, otherwise on reading.
-        `View.ranges` has the ranges.
+        Beams of a range sensor, from a description and whether sensors have errors. The beams are
+        cast in every step while there is a subscriber; otherwise they are cast when a reading is
+        requested. `View.ranges` has the ranges.
     senses : Visible
         `Visible` classes that the beams detect.
     part : str
@@ -185,8 +202,8 @@ class Device(Generic[S, R]):
         is saved with the world. A table with a method ``act(engine, dt)`` acts in every
         step.
     start : callable or None
-        Initial values of the columns, by name, from a description. So parameters reach
-        ``act``. Other columns start with `Column.start`.
+        Initial values of the columns, by name, from a description. The method ``act`` gets the
+        parameters in this form. Other columns start with `Column.start`.
     commands : tuple of Command
         Commands from outside, if the device is an actuator.
     errors : Errors or None
@@ -239,7 +256,7 @@ class Device(Generic[S, R]):
     stage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Validate the name, the columns and the layer."""
+        """Check that the name, the columns and the layer are valid."""
         # The name is also an attribute, as in ``spec.gps``.
         if not is_name(self.name) or not self.name.isidentifier():
             raise ModelError(
@@ -270,7 +287,12 @@ class Device(Generic[S, R]):
             )
 
     def command(self, name: str) -> Command[S]:
-        """Return the command of a name.
+        """Return the command of this kind that has a name.
+
+        Parameters
+        ----------
+        name : str
+            Name of one of `commands`, for example ``position``.
 
         Raises
         ------
@@ -286,14 +308,16 @@ class Device(Generic[S, R]):
         )
 
     def mounting(self, spec: S) -> Pose:
-        """Return the pose of a device of this kind in the robot's frame, m and rad."""
+        """Return the pose at which a device of this kind is mounted in the robot's frame, m and
+        rad.
+        """
         pose = getattr(spec, "pose", IDENTITY)
         # Plug-ins may use the name for a parameter of another type.
         return pose if isinstance(pose, Pose) else IDENTITY
 
     @property
     def ros_messages(self) -> tuple[RosMessage[S, R], ...]:
-        """ROS topics of the kind."""
+        """Declarations of the ROS topics of the kind."""
         return (
             ()
             if self.ros is None
@@ -304,7 +328,7 @@ class Device(Generic[S, R]):
 
     @property
     def channel(self) -> Channel:
-        """Recording channel for the readings; `record` gives its messages."""
+        """Recording channel for readings of the kind; `record` gives its messages."""
         return Channel(self.name, _schema(self.fields))
 
     def record(self, reading: R) -> list[dict[str, Any]]:
@@ -315,7 +339,14 @@ class Device(Generic[S, R]):
         return self.named(self.rows(reading))
 
     def named(self, rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-        """Return rows as plain data, see `record`."""
+        """Return rows of a reading as plain data, see `record`.
+
+        Parameters
+        ----------
+        rows : iterable of sequences
+            Values in the order of `fields`, as the function `rows` of the kind returns
+            them.
+        """
         names = [f.name for f in self.fields]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
 
@@ -356,7 +387,11 @@ _KNOWN: dict[str, Device[Any, Any]] = {}
 def register(device: Device[Any, Any]) -> None:
     """Register a kind of device that belongs to no installed package.
 
-    It replaces a registered kind of the same name.
+    Parameters
+    ----------
+    device : Device
+        Declaration of the kind. It replaces a registered kind of the same name, for
+        robots that are made later.
 
     Raises
     ------
@@ -381,7 +416,7 @@ def device_names() -> tuple[str, ...]:
 
 
 def is_device(name: str) -> bool:
-    """Return whether there is a kind of device of a name, without loading it."""
+    """Return whether a kind of device with this name exists, without loading it."""
     return name in _KNOWN or name in _BUILT_IN_NAMES or name in PACKAGED
 
 
@@ -403,6 +438,12 @@ PACKAGED: Final[Group[Device[Any, Any]]] = Group(
 
 def find_device(name: str) -> Device[Any, Any]:
     """Return a kind of device by its name.
+
+    Parameters
+    ----------
+    name : str
+        Name of a kind of the package, of a registered one, or of an installed package,
+        whose module is imported.
 
     Raises
     ------
@@ -429,27 +470,27 @@ declare_selected(DeviceSpec, "type", lambda name: find_device(name).spec)
 
 
 def built_in_devices() -> list[Device[Any, Any]]:
-    """Return the devices of the package."""
+    """Return the kinds of devices of this package."""
     return [find_device(entry.name) for entry in BUILT_IN]
 
 
 @cache
 def standard_device(name: str) -> DeviceSpec:
     """Return the default device of one of the kinds in `STANDARD`."""
-    # Cached, because each robot asks for it.
+    # The spec is cached, because each robot asks for it.
     return make_spec(name)
 
 
 def loaded_devices() -> list[Device[Any, Any]]:
-    """Return the kinds of devices that are loaded or registered."""
+    """Return the kinds of devices that are loaded or registered so far."""
     return list(_KNOWN.values())
 
 
 def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
     """Return the names of a robot's devices.
 
-    A name is the name of the kind, with ``_2`` … appended from the second device of the
-    kind on.
+    The first device of a kind has the name of the kind; ``_2``, ``_3`` and so on are appended for
+    further ones.
     """
     count: dict[str, int] = {}
     # A kind may have the name that the second device of another kind would get.
@@ -467,7 +508,14 @@ def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
 
 
 def make_spec(name: str, **values: Any) -> DeviceSpec:
-    """Return a device of a kind with these parameters, in units of the program.
+    """Return the description of a device of a kind, with given parameters.
+
+    Parameters
+    ----------
+    name : str
+        Name of the kind, see `device_names`.
+    **values
+        Fields of its description in units of the program: m, rad, s.
 
     Raises
     ------
@@ -478,7 +526,7 @@ def make_spec(name: str, **values: Any) -> DeviceSpec:
 
 
 def is_default(spec: DeviceSpec) -> bool:
-    """Return whether a device is one that every robot has by default."""
+    """Return whether a device description equals the default device that every robot has."""
     return spec.type in STANDARD and spec == standard_device(spec.type)
 
 

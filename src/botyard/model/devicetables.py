@@ -1,4 +1,4 @@
-"""Read and write the ``[[devices]]`` tables of robot files.
+"""Reader and writer of the ``[[devices]]`` tables of robot files.
 
 The fields of a device's description define the keys of its table.
 """
@@ -19,11 +19,18 @@ MAX_DEVICES: Final = 100
 """Largest number of devices on a robot, in addition to its lasers and its sonar ring.
 """
 MAX_ITEMS: Final = 10_000
-"""Longest list among the parameters of a device."""
+"""Largest number of elements of a list among the parameters of a device."""
 
 
 def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
     """Return the device that a table of a robot file describes; angles are in degrees.
+
+    Parameters
+    ----------
+    name : str
+        Kind of the device, as `find_device` knows it.
+    table : mapping
+        Keys of the table without ``type``.
 
     Raises
     ------
@@ -61,6 +68,17 @@ def table_of(spec: DeviceSpec) -> dict[str, Any]:
 def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
     """Return the devices that the ``[[devices]]`` tables of a robot file describe.
 
+    Parameters
+    ----------
+    tables : sequence of mappings
+        One table for each device, in the order of the file. ``type`` is the kind.
+
+    Returns
+    -------
+    tuple of DeviceSpec
+        Devices in the same order. A table that describes the absence of its device
+        gives none.
+
     Raises
     ------
     ModelError
@@ -80,8 +98,8 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
 
         if name in CARRIED:
             raise ModelError(
-                "devices: expected a device without a table of its own, "
-                f'found "{name}", which belongs in "{CARRIED[name]}"'
+                "devices: expected devices that have no table of their own, found "
+                f'"{name}", which belongs in the table "{CARRIED[name]}"'
             )
 
         count[name] += 1
@@ -93,8 +111,8 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
             # Several devices share the type, so the message says which one is wrong.
             raise ModelError(f"{name} number {count[name]}: {error}") from None
 
-        # Readers set absent devices to empty or default descriptions; the robot does
-        # without.
+        # The model lists no device that is absent (empty), or that every robot has
+        # (default).
         if not spec.is_empty and not is_default(spec):
             found.append(spec)
 

@@ -27,7 +27,7 @@ SUBSTEP: Final = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Proportional and derivative gain of a controller.
+    """Proportional and derivative gains of a PD controller.
 
     Attributes
     ----------
@@ -45,12 +45,29 @@ class Gains:
     def force(
         self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0
     ) -> float:
-        """Return the PD controller's output as a force, N or N·m, for a step of `h` s.
+        """Return the output of the PD controller as a force or a torque.
 
         Error and velocity are predicted to the end of the step, which makes the
         controller stable for any gains. Source: Tan, Liu, Turk: Stable
-        Proportional-Derivative Controllers, 2011. `damping`, N·s/m or N·m·s/rad, is the
-        passive damping that acts on `mass` in addition.
+        Proportional-Derivative Controllers, 2011.
+
+        Parameters
+        ----------
+        error : float
+            Distance or angle to the target, m or rad.
+        velocity : float
+            Present velocity, m/s or rad/s.
+        mass : float
+            Mass, kg, or moment of inertia, kg·m².
+        h : float
+            Duration of the step, s.
+        damping : float
+            Passive damping that acts on the mass in addition, N·s/m or N·m·s/rad.
+
+        Returns
+        -------
+        float
+            Force, N, or torque, N·m; positive: towards a positive error.
         """
         # The velocity u after the step is u = (v + h·F/m) / ease. It is inserted into F
         # = P·e − (D + h·P)·u, which is then solved for the force F.
@@ -60,9 +77,21 @@ class Gains:
         )
 
     def speed(self, error: float, h: float) -> float:
-        """Return the output of a PD controller as a velocity, m/s or rad/s.
+        """Return the output of the PD controller as a velocity.
 
         The result solves v = P·(e − h·v) − D·v for v.
+
+        Parameters
+        ----------
+        error : float
+            Distance or angle e to the target, m or rad.
+        h : float
+            Duration of the step, s.
+
+        Returns
+        -------
+        float
+            Velocity v, m/s or rad/s.
         """
         return self.p * error / (1.0 + self.d + h * self.p)
 
@@ -93,7 +122,7 @@ class PoseController:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicsSpec:
-    """Mass, inertia, friction and controller of a body.
+    """Description of the mass, inertia, friction and pose controller of a body.
 
     Attributes
     ----------
@@ -148,7 +177,7 @@ class DynamicsSpec:
 
 @dataclass(frozen=True, slots=True)
 class AreaMoments:
-    """Moments of an area of uniform density.
+    """Moments of a flat area of uniform density.
 
     Attributes
     ----------
@@ -172,9 +201,14 @@ class AreaMoments:
 
 @lru_cache(maxsize=1024)
 def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
-    """Return the moments of polygons; overlapping parts count several times.
+    """Return the moments of the area of polygons; overlapping parts count several times.
 
     Source: Green's theorem; Steger 1996.
+
+    Parameters
+    ----------
+    parts : tuple of outlines
+        Corners of each polygon in the frame of the body, m, in any sense of rotation.
 
     Raises
     ------
@@ -221,8 +255,16 @@ def _mean_distance(
     """Return the mean distance of an area's points from a point, m.
 
     The area is divided into triangles with their apex at the point. Over such a
-    triangle, the mean distance is 2/3 of the mean distance along the opposite edge,
-    which is sampled at `cuts` points.
+    triangle, the mean distance is 2/3 of the mean distance along the opposite edge.
+
+    Parameters
+    ----------
+    parts : iterable of outlines
+        Corners of each polygon, m.
+    cx, cy : float
+        The point, m.
+    cuts : int
+        Number of samples along each edge.
     """
     total = area = 0.0
     for part in parts:

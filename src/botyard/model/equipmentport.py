@@ -1,4 +1,4 @@
-"""Interfaces of a robot's equipment for protocols: battery, board, gripper, devices."""
+"""Interfaces by which protocols access a robot's equipment: battery, board, gripper, devices."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ T = TypeVar("T")
 
 
 class Joystick(Protocol):
-    """Joystick that is plugged into a robot."""
+    """Interface of a joystick that is plugged into a robot."""
 
     @property
     def x(self) -> float:
-        """Deflection to the right, −1 to 1."""
+        """Deflection of the joystick to the right, −1 to 1."""
         ...
 
     @property
     def y(self) -> float:
-        """Deflection forward, −1 to 1."""
+        """Deflection of the joystick forward, −1 to 1."""
         ...
 
     @property
     def throttle(self) -> float:
-        """Fraction of the top speed, 0 to 1."""
+        """Position of the joystick's throttle, as a fraction of the top speed, 0 to 1."""
         ...
 
     @property
     def button1(self) -> bool:
-        """Whether the first button is pressed."""
+        """Whether the first button of the joystick is pressed."""
         ...
 
     @property
     def button2(self) -> bool:
-        """Whether the second button is pressed."""
+        """Whether the second button of the joystick is pressed."""
         ...
 
 
 class Battery(Protocol):
-    """Battery of a robot."""
+    """Interface of the battery of a robot."""
 
     @property
     def by_charge(self) -> bool:
@@ -63,17 +63,17 @@ class Battery(Protocol):
 
     @property
     def is_low(self) -> bool:
-        """Whether the charge is too low to drive."""
+        """Whether the battery's charge is too low to drive."""
         ...
 
     @property
     def charge_state(self) -> ChargeState:
-        """State of the charger."""
+        """State of the battery's charger."""
         ...
 
 
 class Electrics(Protocol):
-    """Battery, lines and temperature of a robot's controller board.
+    """Interface of a robot's controller board: battery, lines and temperature.
 
     See `botyard.devices.electrics.Electrics`.
     """
@@ -83,13 +83,13 @@ class Electrics(Protocol):
     analog_port: int
     """Number of the analogue input that the SIP shows."""
     temperature: int
-    """Temperature, °C; −128: no sensor."""
+    """Temperature of the board, °C; −128: no sensor."""
     temperature_warning: bool
     """Fault flag of the board."""
     estop_pressed: bool
     """Whether the emergency stop button is pressed."""
     version: int
-    """Version counter, which increases with every change."""
+    """Counter that increases with every change of the board's values."""
 
     @property
     def battery(self) -> Battery:
@@ -98,7 +98,7 @@ class Electrics(Protocol):
 
     @property
     def joystick(self) -> Joystick:
-        """Joystick that is plugged in."""
+        """Joystick that is plugged into the robot."""
         ...
 
     @property
@@ -113,12 +113,12 @@ class Electrics(Protocol):
 
     @property
     def analog(self) -> list[int]:
-        """Readings of the analogue inputs."""
+        """Readings of the analogue inputs, 0 to 1023."""
         ...
 
     @property
     def servos(self) -> Mapping[int, int]:
-        """Commanded positions of servos by number."""
+        """Commanded positions of pan-tilt servos, 0 to 255, by number of the servo."""
         ...
 
     @property
@@ -127,27 +127,42 @@ class Electrics(Protocol):
         ...
 
     def test_battery(self, value: int) -> None:
-        """Override the reported battery value for tests; 0 ends the override."""
+        """Override the reported battery value for tests.
+
+        Parameters
+        ----------
+        value : int
+            Tenths of a volt, or percent if the battery reports its charge; 0 ends the
+            override.
+        """
         ...
 
     def write_outputs(self, mask: int, states: int) -> None:
-        """Set the digital outputs in `mask` to the bits of `states`."""
+        """Set some of the digital outputs.
+
+        Parameters
+        ----------
+        mask : int
+            Bits of the outputs to set; the others keep their states.
+        states : int
+            New states of these bits.
+        """
         ...
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Command a servo to a position."""
+        """Command a pan-tilt servo to a position, 0 to 255."""
         ...
 
 
 class Gripper(Protocol):
-    """Commands of a robot's gripper."""
+    """Interface for commands of a robot's gripper."""
 
     def act(self, action: Action) -> None:
-        """Start an action."""
+        """Start an action of the gripper."""
         ...
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a time, s: up if positive, down if negative."""
+        """Move the lift for some time, s: up if it is positive, down if it is negative."""
         ...
 
     @property
@@ -157,7 +172,7 @@ class Gripper(Protocol):
 
 
 class DeviceReader(Protocol):
-    """Further sensor of a robot; see `botyard.devices.devicereader.DeviceReader`."""
+    """Interface of a further sensor of a robot; see `botyard.devices.devicereader.DeviceReader`."""
 
     @property
     def spec(self) -> DeviceSpec:
@@ -171,16 +186,16 @@ class DeviceReader(Protocol):
 
     @property
     def name(self) -> str:
-        """Name among the devices of its robot."""
+        """Name of the device among the devices of its robot."""
         ...
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Robot, kind and index, by which `Fleet` finds the beams' ranges."""
+        """Key (robot, kind, index), by which `Fleet` finds the ranges of the device's beams."""
         ...
 
     def read(self) -> Any:
-        """Return the reading in the current state."""
+        """Return the reading of the device in the current state."""
         ...
 
     def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:

@@ -33,7 +33,7 @@ S = TypeVar("S")
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Codec of a value: its type in the file, and the conversions.
+    """Conversion of a value between its type in the file and its type in the program.
 
     Attributes
     ----------
@@ -62,9 +62,17 @@ def _listed(value: Any) -> Any:
 
 
 def degrees_of(angle: float) -> float:
-    """Convert an angle, rad, to the shortest number of degrees that converts back.
+    """Convert an angle to the shortest number of degrees that converts back.
 
-    If no such number exists, the result is the nearest.
+    Parameters
+    ----------
+    angle : float
+        Angle, rad; infinite angles stay infinite.
+
+    Returns
+    -------
+    float
+        Degrees. If no number converts back exactly, the nearest one.
     """
     exact = deg(angle)
     if not math.isfinite(exact):
@@ -80,17 +88,47 @@ def degrees_of(angle: float) -> float:
 
 
 def pose_of(triple: Sequence[float]) -> Pose:
-    """Return the pose of x, y (m) and a heading in degrees."""
+    """Return the pose that a list in a file describes.
+
+    Parameters
+    ----------
+    triple : sequence of float
+        x and y, m, and heading, degrees.
+
+    Returns
+    -------
+    Pose
+        Pose: m, m, rad, with the heading wrapped to (−π, π].
+    """
     return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
 
 
 def triple_of(pose: Pose) -> list[float]:
-    """Return x, y (m) and the heading in degrees; `pose_of` converts them back."""
+    """Return the list that describes a pose in a file; `pose_of` converts it back.
+
+    Parameters
+    ----------
+    pose : Pose
+        Pose: m, m, rad.
+
+    Returns
+    -------
+    list of float
+        x and y, m, and heading, degrees.
+    """
     return [float(pose.x), float(pose.y), degrees_of(pose.th)]
 
 
 def _form(hint: Any, one: Parameter) -> Form:
-    """Return the codec for a type."""
+    """Return the conversion for a declared type.
+
+    Parameters
+    ----------
+    hint : type
+        Declared type of a field, with type arguments.
+    one : Parameter
+        Declaration of the field: words, and units by which angles are recognised.
+    """
     origin, args = get_origin(hint), get_args(hint)
     if one.words is not None:
         return _word_form(one.words)
@@ -189,7 +227,7 @@ def _word_form(words: Mapping[str, Any]) -> Form:
 
 
 class _Column(msgspec.Struct, frozen=True):
-    """Field of a description and its location in the table.
+    """Field of a description, with its location in the table.
 
     Attributes
     ----------
@@ -206,7 +244,7 @@ class _Column(msgspec.Struct, frozen=True):
 
 
 class FileTable(Generic[S]):
-    """Reads and writes descriptions of a class as tables of a file.
+    """Reader and writer of the descriptions of one class, as tables of a file.
 
     Parameters
     ----------
@@ -262,7 +300,7 @@ class FileTable(Generic[S]):
         }
 
     def values(self, file: msgspec.Struct, where: str = "") -> dict[str, Any]:
-        """Return the fields that a table sets, by name.
+        """Return the fields that a table of a file sets, by name.
 
         Parameters
         ----------
@@ -297,7 +335,7 @@ class FileTable(Generic[S]):
         return found
 
     def read(self, file: msgspec.Struct, where: str = "", **others: Any) -> S:
-        """Return the description that a table holds.
+        """Return the description that a table of a file holds.
 
         Parameters
         ----------
@@ -316,9 +354,9 @@ class FileTable(Generic[S]):
         return self._kind(**(others | self.values(file, where)))
 
     def write(self, spec: S) -> dict[str, Any]:
-        """Return the table of a description, as plain data.
+        """Return the table that describes an object, as plain data.
 
-        `read` converts it back, except for rounding of the last digit of angles.
+        `read` converts the table back, except for rounding of the last digit of angles.
         """
         table: dict[str, Any] = {}
         for c in self._columns:
@@ -327,7 +365,7 @@ class FileTable(Generic[S]):
             if (c.one.is_brief or value is None) and value == c.default:
                 continue
             value = c.form.write(value)
-            # A nested table that has all defaults says nothing.
+            # A nested table that has all defaults is left out.
             if value == {}:
                 continue
             into = table.setdefault(c.group, {}) if c.group else table
@@ -342,7 +380,14 @@ class FileTable(Generic[S]):
         return table
 
     def describe(self, schema: Mapping[str, Any]) -> None:
-        """Add units, words and defaults to the JSON schema of a file."""
+        """Add units, words and defaults to the JSON schema of a file.
+
+        Parameters
+        ----------
+        schema : mapping
+            Schema as msgspec generates it. Its entry for this table in ``$defs`` is
+            changed in place.
+        """
         properties = schema["$defs"][self.type.__name__]["properties"]
         for c in self._columns:
             entry = properties[c.key]
@@ -371,7 +416,21 @@ def _struct(
     about: str,
     more: Sequence[Any] = (),
 ) -> type[msgspec.Struct]:
-    """Return the structure of a table with these keys."""
+    """Return the structure of a table with these keys.
+
+    Parameters
+    ----------
+    name : str
+        Name of the structure in the JSON schema.
+    keys : mapping of str to list of _Column
+        Fields by key. Several fields of one key are elements of a list.
+    base : type of msgspec.Struct
+        Structure with further keys.
+    about : str
+        Description in the JSON schema.
+    more : sequence
+        Further keys in the form of `msgspec.defstruct`.
+    """
     rows: list[Any] = []
     for key, columns in keys.items():
         listed = sorted(

@@ -5,6 +5,7 @@ Descriptions are frozen and in SI units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,16 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import ModelError
+from botyard.model.fourwheels import AHEAD, LEFT, WHEELS, FourWheels
 from botyard.model.parameters import check_types, parameter
+from botyard.model.steeredaxle import (
+    MAX_STEERING,
+    MAX_STEERING_OFFSET,
+    MAX_WHEELBASE,
+    MIN_WHEELBASE,
+    Steering,
+)
+from botyard.numerics.elementary import atan, cos, tan
 from botyard.units import from_deg
 
 N = TypeVar("N", float, NDArray[np.float64])
 MAX_SPEED = 1000.0
-"""Largest top speed of a model, m/s and rad/s; larger values have mistaken units."""
+"""Largest top speed of a model, m/s and rad/s; a larger value probably has another unit."""
 MAX_RAMP = 1e6
 """Largest acceleration of a model, m/s² and rad/s²."""
+SLIDE_TOLERANCE = 1e-9
+"""Greatest rounding of the velocity with which a skid-steered body slides, m/s."""
 DEFAULT_TRACK = 2.0
-"""Default distance of the driven wheels, m."""
+"""Default distance between the driven wheels, m."""
 _SPEEDS = "m/s m/s rad/s"
 _RAMPS = "m/s² m/s² rad/s²"
 
@@ -31,15 +43,24 @@ _RAMPS = "m/s² m/s² rad/s²"
 class Drive(IntEnum):
     """Kind of a drive; states and kernels use its numbers."""
 
-    # A box, which only other bodies move.
+    # The body is a box, which only other bodies move.
     NONE = 0
     DIFF = 1
     OMNI = 2
+    # Two steered wheels on one axle, with the angles of Ackermann.
+    ACKERMANN = 3
+    # One steered wheel in the middle.
+    TRICYCLE = 4
+    # Four wheels with rollers at 45°.
+    MECANUM = 5
+    # Four wheels that turn the body by different speeds of both sides, and scrub. The
+    # engine moves them as `DIFF`.
+    SKID = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """One value for each axis of motion.
+    """Values for the three axes of motion.
 
     Attributes
     ----------
@@ -57,13 +78,13 @@ class Axes:
         check_types(self)
 
     def as_tuple(self) -> tuple[float, float, float]:
-        """Return the three values (x, y, a)."""
+        """Return the values of the three axes as a tuple (x, y, a)."""
         return self.x, self.y, self.a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotionLimits:
-    """Speeds and accelerations of a robot (defaults: pioneer-protocol §11.5).
+    """Limits of a robot's speed and acceleration (defaults: pioneer-protocol §11.5).
 
     Attributes
     ----------
@@ -117,9 +138,9 @@ _STANDING = Axes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinematics:
-    """Motion of a body as its drive permits it.
+    """Kinematics of a body: the motions that its drive permits.
 
-    Only this class knows the consequences of the kind of a drive.
+    Other code does not compare kinds of drives, but uses the methods of this class.
 
     Attributes
     ----------
@@ -131,12 +152,23 @@ class Kinematics:
         Distance between the left and the right driven wheel, m.
     wheel_radius : float
         Radius of the driven wheels, m.
+    steering : Steering or None
+        Steered axle of a car-like drive; None for all others.
+    wheels : FourWheels or None
+        Wheels of the drives skid and mecanum; None for all others.
     """
 
     kind: Drive
     limits: MotionLimits = MotionLimits()
     track: float = DEFAULT_TRACK
     wheel_radius: float = 0.1
+    steering: Steering | None = None
+    wheels: FourWheels | None = None
+
+    @property
+    def motion(self) -> Drive:
+        """Kind of the drive whose motions these are, for `State.drive`."""
+        return Drive.DIFF if self.kind is Drive.SKID else self.kind
 
     @property
     def drives(self) -> bool:
@@ -146,7 +178,7 @@ class Kinematics:
     @property
     def moves_sideways(self) -> bool:
         """Whether the body can move to the left and to the right without turning."""
-        return self.kind is Drive.OMNI
+        return self.kind in (Drive.OMNI, Drive.MECANUM)
 
     @property
     def must_turn(self) -> bool:
@@ -159,44 +191,373 @@ class Kinematics:
         return self.kind is Drive.DIFF
 
     @property
+    def has_known_wheels(self) -> bool:
+        """Whether the speeds of the driven wheels define the velocity of the body."""
+        return self.drives and self.kind is not Drive.OMNI
+
+    @property
+    def steers(self) -> bool:
+        """Whether the body turns by a steered axle, and only while it drives."""
+        return self.kind in (Drive.ACKERMANN, Drive.TRICYCLE)
+
+    @property
+    def counts_sideways(self) -> bool:
+        """Whether the wheels turn by a distance to the left."""
+        return self.kind is Drive.MECANUM
+
+    @property
+    def has_wheel_state(self) -> bool:
+        """Whether the state has a row for the wheels of the body (`State.steer`)."""
+        return self.steers or self.counts_sideways
+
+    @property
+    def measures_by_pair(self) -> bool:
+        """Whether odometry measures two wheels on one axle, or two sides."""
+        return self.kind in (Drive.DIFF, Drive.SKID, Drive.ACKERMANN)
+
+    @property
     def half_track(self) -> float:
         """Distance of a driven wheel from the centre of the axle, m."""
         return 0.5 * self.track
 
+    @property
+    def lever(self) -> float:
+        """Speed of a driven wheel on the floor by the turn rate of the body, m.
+
+        It is half the track, with scrubbing wheels half the effective track. On a Mecanum
+        drive it also has half the wheelbase.
+        """
+        wheels = self.wheels
+        if wheels is None:
+            return self.half_track
+        along = 0.5 * wheels.wheelbase if self.moves_sideways else 0.0
+        return wheels.track_factor * (self.half_track + along)
+
+    @property
+    def wheel_places(self) -> tuple[tuple[str, float, float], ...]:
+        """Name and place (x, y), m, of each driven wheel, in the order of `all_wheel_speeds`."""
+        if self.wheels is None:
+            return (("left", 0.0, self.half_track), ("right", 0.0, -self.half_track))
+        half = 0.5 * self.wheels.wheelbase
+        return tuple(
+            (name, ahead * half, left * self.half_track)
+            for name, ahead, left in zip(WHEELS, AHEAD, LEFT, strict=True)
+        )
+
+    @property
+    def odometry_matrix(self) -> tuple[float, ...] | None:
+        """Matrix of odometry, see `FourWheels.measured`; None: odometry is exact."""
+        wheels = self.wheels
+        return (
+            None
+            if wheels is None or not (wheels.slip or any(wheels.errors) or wheels.slide)
+            else wheels.measured(self.lever, self.moves_sideways)
+        )
+
     def feasible(self, v: float, vy: float, w: float) -> bool:
         """Return whether the drive can produce this velocity.
 
-        The arguments are m/s forward, m/s to the left, and rad/s.
+        Parameters
+        ----------
+        v : float
+            Forward velocity, m/s.
+        vy : float
+            Velocity to the left, m/s.
+        w : float
+            Turn rate, rad/s, positive counter-clockwise.
         """
+        if self.steers and not abs(w) * self.turning_radius <= abs(v):
+            return False
         # Limits of a body without a drive are defaults, and do not count.
         top = self.limits.max_speed if self.drives else _STANDING
         sideways = top.y if self.moves_sideways else 0.0
+        # A skid-steered body that turns must slide.
+        slide = self.wheels.slide if self.wheels is not None else 0.0
+        if slide:
+            return (
+                abs(v) <= top.x
+                and abs(vy + slide * w) <= SLIDE_TOLERANCE
+                and abs(w) <= top.a
+            )
         return abs(v) <= top.x and abs(vy) <= sideways and abs(w) <= top.a
 
-    def wheel_speeds(self, v: float, w: float) -> tuple[float, float]:
-        """Return the speeds of the left and right wheel, m/s, at `v` m/s and `w` rad/s.
+    @property
+    def turning_radius(self) -> float:
+        """Least radius of an arc of the body's origin, m; 0: it turns on the spot."""
+        steering = self.steering
+        if steering is None:
+            return 0.0
+        return (
+            abs(steering.wheelbase) / tan(steering.limit)
+            if steering.limit
+            else math.inf
+        )
 
-        The function also converts distances: m and rad to m.
+    def turn_rate(self, v: float, steer: float) -> float:
+        """Return the turn rate of a car-like drive, rad/s: ω = v·tan(δ)/L.
+
+        Parameters
+        ----------
+        v : float
+            Forward velocity of the origin, m/s; negative in reverse.
+        steer : float
+            Steering angle δ, rad, positive to the left.
+
+        Raises
+        ------
+        ModelError
+            The drive has no steered axle.
         """
-        return wheel_speeds(v, w, self.half_track)
+        return v * tan(steer) / self._axle.wheelbase
+
+    def steering_angle(self, v: float, w: float) -> float:
+        """Return the steering angle of a velocity, rad: δ = atan(L·ω/v).
+
+        It is the inverse of `turn_rate`, within the limit of the axle.
+
+        Parameters
+        ----------
+        v : float
+            Forward velocity of the origin, m/s; negative in reverse.
+        w : float
+            Turn rate, rad/s, positive counter-clockwise.
+
+        Returns
+        -------
+        float
+            Angle, positive to the left; 0 at a stand, where no angle follows.
+
+        Raises
+        ------
+        ModelError
+            The drive has no steered axle.
+        """
+        axle = self._axle
+        if v == 0.0:
+            return 0.0
+        angle = atan(axle.wheelbase * w / v)
+        return min(max(angle, -axle.limit), axle.limit)
+
+    def wheel_angles(self, steer: float) -> tuple[float, ...]:
+        """Return the angle of each steered wheel, rad, positive to the left.
+
+        All axes meet in the centre of the turn: tan(δᵢ) = L·tan(δ)/(L − yᵢ·tan(δ)) for
+        a wheel at yᵢ to the left.
+
+        Parameters
+        ----------
+        steer : float
+            Steering angle δ of the axle, rad.
+
+        Returns
+        -------
+        tuple of float
+            Left and right wheel, or the one wheel of a tricycle.
+
+        Raises
+        ------
+        ModelError
+            The drive has no steered axle.
+        """
+        base, slope = self._axle.wheelbase, tan(steer)
+        return tuple(atan(base * slope / (base - y * slope)) for y in self._steered)
+
+    def steered_speeds(self, v: float, steer: float) -> tuple[float, ...]:
+        """Return the speed of each steered wheel on the floor, m/s.
+
+        The wheel at (L, yᵢ) moves with (v − ω·yᵢ, ω·L), along its own direction.
+
+        Parameters
+        ----------
+        v : float
+            Forward velocity of the origin, m/s.
+        steer : float
+            Steering angle of the axle, rad.
+
+        Returns
+        -------
+        tuple of float
+            Left and right wheel, or the one wheel of a tricycle; positive: forward.
+
+        Raises
+        ------
+        ModelError
+            The drive has no steered axle.
+        """
+        w = self.turn_rate(v, steer)
+        return tuple(
+            (v - w * y) / cos(angle)
+            for y, angle in zip(self._steered, self.wheel_angles(steer), strict=True)
+        )
+
+    @property
+    def _axle(self) -> Steering:
+        if self.steering is None:
+            raise ModelError("kinematics: expected a drive with a steered axle")
+        return self.steering
+
+    @property
+    def _steered(self) -> tuple[float, ...]:
+        """Places of the steered wheels to the left of the middle, m."""
+        return (
+            (0.0,)
+            if self.kind is Drive.TRICYCLE
+            else (self.half_track, -self.half_track)
+        )
+
+    def all_wheel_speeds(self, v: float, vy: float, w: float) -> tuple[float, ...]:
+        """Return the speed of each driven wheel on the floor, or its distance.
+
+        Parameters
+        ----------
+        v, vy : float
+            Velocity forward and to the left, m/s.
+        w : float
+            Turn rate, rad/s, positive counter-clockwise.
+
+        Returns
+        -------
+        tuple of float
+            Speeds, m/s, in the order of `wheel_places`; positive: forward.
+        """
+        if self.wheels is None:
+            return self.wheel_speeds(v, w)
+        return self.wheels.speeds(v, vy, w, self.lever, self.moves_sideways)
+
+    def velocity_of(self, speeds: tuple[float, ...]) -> tuple[float, float, float]:
+        """Return the velocity of the body for given speeds of its driven wheels.
+
+        The function is the inverse of `all_wheel_speeds`. Speeds of four wheels that do
+        not fit together give the velocity of least squares.
+
+        Parameters
+        ----------
+        speeds : tuple of float
+            Speeds on the floor, m/s, in the order of `wheel_places`; positive: forward.
+
+        Returns
+        -------
+        v, vy, w : float
+            Velocity forward and to the left, m/s, and turn rate, rad/s.
+        """
+        if self.wheels is not None:
+            return self.wheels.velocity(speeds, self.lever, self.moves_sideways)
+        left, right = speeds
+        return (left + right) / 2.0, 0.0, (right - left) / self.track
+
+    def force_of(self, forces: tuple[float, ...]) -> tuple[float, float, float]:
+        """Return the force on the body for given forces of its driven wheels.
+
+        By virtual work it follows from the same matrix as `all_wheel_speeds`.
+
+        Parameters
+        ----------
+        forces : tuple of float
+            Forces on the floor, N, in the order of `wheel_places`; positive: forward.
+
+        Returns
+        -------
+        fx, fy, torque : float
+            Forward and to the left, N, and about the origin, N·m.
+        """
+        if self.wheels is None:
+            left, right = forces
+            return left + right, 0.0, (right - left) * self.half_track
+        count, lever = len(forces), self.lever
+        v, vy, w = self.velocity_of(forces)
+        return count * v, count * vy, count * lever * lever * w
+
+    def axle_angle(self, wheel: int, angle: float) -> float:
+        """Return the steering angle of the axle for the angle of one of its wheels, rad.
+
+        The function is the inverse of `wheel_angles`, within the limit of the axle.
+
+        Parameters
+        ----------
+        wheel : int
+            Index of the steered wheel, left before right.
+        angle : float
+            Its angle, rad, positive to the left.
+
+        Raises
+        ------
+        ModelError
+            The drive has no steered axle.
+        """
+        base, limit = self._axle.wheelbase, self._axle.limit
+        low, high = (self.wheel_angles(side)[wheel] for side in (-limit, limit))
+        slope = tan(min(max(angle, low), high))
+        return atan(base * slope / (base + self._steered[wheel] * slope))
+
+    def wheel_speeds(self, v: float, w: float) -> tuple[float, float]:
+        """Return the speeds of the left and right wheel on the floor.
+
+        On drives with four wheels they are the means of both sides. The function also
+        converts distances: m and rad to m.
+
+        Parameters
+        ----------
+        v : float
+            Forward velocity, m/s.
+        w : float
+            Turn rate, rad/s, positive counter-clockwise: the right wheel is faster
+            then.
+
+        Returns
+        -------
+        left, right : float
+            Speeds, m/s; positive: forward.
+        """
+        return wheel_speeds(v, w, self.lever)
 
     def wheel_rates(self, v: float, w: float) -> tuple[float, float]:
-        """Return the turn rates of both wheels, rad/s, at `v` m/s and `w` rad/s.
+        """Return the turn rates of both wheels about their axle, or of both sides.
 
-        The function also converts distances: m and rad to rad.
+        Parameters
+        ----------
+        v : float
+            Forward velocity, m/s.
+        w : float
+            Turn rate of the body, rad/s, positive counter-clockwise.
+
+        Returns
+        -------
+        left, right : float
+            Turn rates, rad/s; positive: the wheel rolls forward.
         """
         left, right = self.wheel_speeds(v, w)
         return left / self.wheel_radius, right / self.wheel_radius
 
     def body_velocity(self, left: float, right: float) -> tuple[float, float]:
-        """Return the velocity, m/s and rad/s, at these wheel rates, rad/s."""
+        """Return the velocity of the body for given turn rates of the wheels.
+
+        The function is the inverse of `wheel_rates`.
+
+        Parameters
+        ----------
+        left, right : float
+            Turn rates of the wheels, rad/s; positive: the wheel rolls forward.
+
+        Returns
+        -------
+        v, w : float
+            Forward velocity, m/s, and turn rate, rad/s.
+        """
         return self.wheel_radius * (left + right) / 2.0, self.wheel_radius * (
             right - left
-        ) / self.track
+        ) / (2.0 * self.lever)
 
 
 def wheel_speeds(v: N, w: N, half_track: N) -> tuple[N, N]:
-    """Return `Kinematics.wheel_speeds` for a robot, or for arrays of robots."""
+    """Return the speeds of both wheels of a robot or of many robots; see `Kinematics.wheel_speeds`.
+
+    Parameters
+    ----------
+    v, w : float or (n,) float64
+        Forward velocities, m/s, and turn rates, rad/s.
+    half_track : float or (n,) float64
+        Distance of a wheel from the centre of the axle, m.
+    """
     return v - w * half_track, v + w * half_track
 
 
@@ -206,22 +567,34 @@ def _by_kind(has: Callable[[Kinematics], bool]) -> NDArray[np.bool_]:
 
 
 MUST_TURN: Final = _by_kind(lambda kinematics: kinematics.must_turn)
-"""`Kinematics.must_turn` by the kind of the drive.
+"""Values of `Kinematics.must_turn` by the kind of the drive.
 
-Index it with an array of kinds, such as `State.drive`.
+An array of kinds, such as `State.drive`, can be used as the index.
 """
-HAS_TWO_WHEELS: Final = _by_kind(lambda kinematics: kinematics.has_two_wheels)
-"""`Kinematics.has_two_wheels` in the same form."""
+MEASURES_BY_PAIR: Final = _by_kind(lambda kinematics: kinematics.measures_by_pair)
+"""`Kinematics.measures_by_pair` in the same form."""
+STEERS: Final = _by_kind(lambda kinematics: kinematics.steers)
+"""`Kinematics.steers` in the same form."""
+HAS_WHEEL_STATE: Final = _by_kind(lambda kinematics: kinematics.has_wheel_state)
+"""`Kinematics.has_wheel_state` in the same form."""
 
 __all__ = [
     "DEFAULT_TRACK",
-    "HAS_TWO_WHEELS",
+    "HAS_WHEEL_STATE",
     "MAX_RAMP",
     "MAX_SPEED",
+    "MAX_STEERING",
+    "MAX_STEERING_OFFSET",
+    "MAX_WHEELBASE",
+    "MEASURES_BY_PAIR",
+    "MIN_WHEELBASE",
     "MUST_TURN",
+    "STEERS",
     "Axes",
     "Drive",
+    "FourWheels",
     "Kinematics",
     "MotionLimits",
+    "Steering",
     "wheel_speeds",
 ]

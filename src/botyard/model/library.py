@@ -42,7 +42,7 @@ from botyard.names import is_name, shown
 
 
 def _builtin(folder: str) -> dict[str, str]:
-    """Return the names and texts of botyard's own model files."""
+    """Return the texts of botyard's own model files by name."""
     root = resources.files("botyard.model") / "builtin" / folder
     return {
         f.name.removesuffix(".toml"): f.read_text("utf-8")
@@ -87,7 +87,9 @@ PACKAGED: Final[Group[ModuleType]] = Group(
 
 
 def _text_of(name: str) -> str | None:
-    """Return the text of a model file of botyard or an installed package, or None."""
+    """Return the text of a model file of botyard or of an installed package; None if there is
+    none.
+    """
     text = _robot_texts().get(name)
     module = PACKAGED.find(name) if text is None else None
     if module is None:
@@ -113,9 +115,23 @@ _LONG_KEY: Final = re.compile(
 )
 
 
-def _parse_toml(text: str, name: str) -> dict[str, Any]:
-    # tomllib's parsing time is quadratic in the number of parts of a key, so a hostile
-    # file could stop the program for minutes.
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """Return the content of a TOML file as plain data.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file.
+    name : str
+        Name of the file in error messages.
+
+    Raises
+    ------
+    ModelError
+        The text is not TOML, or a key has more than `MAX_KEY_PARTS` parts.
+    """
+    # tomllib's parsing time is quadratic in the number of parts of a key, so that a
+    # hostile file could stop the program for minutes.
     if _LONG_KEY.search(text):
         raise ModelError(
             f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, "
@@ -131,7 +147,7 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge `over` onto `base`: tables are merged, all other values are replaced."""
+    """Merge one table over another: tables are merged key by key, other values are replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -150,14 +166,19 @@ def laser_names() -> tuple[str, ...]:
 
 
 UserModel = Callable[[str], RobotSpec | None]
-"""Search for the user's own model of a name; the result is None if there is none."""
+"""Type of a function that searches for the user's own model with a name; None if there is none."""
 _user_models: list[UserModel] = []
 
 
 def prefer_models(find: UserModel) -> None:
-    """Register the search for the user's own models.
+    """Register the function that searches for the user's own models.
 
     A user's model takes precedence over a library model of the same name.
+
+    Parameters
+    ----------
+    find : callable
+        Takes a name and returns the model, or None. It replaces an earlier search.
     """
     _user_models[:] = [find]
 
@@ -167,7 +188,7 @@ def _user_model(name: str) -> RobotSpec | None:
 
 
 def base_model(name: str) -> RobotSpec:
-    """Return a model to extend: the user's model, or otherwise the library's.
+    """Return a model that another model extends: the user's model, or otherwise the library's.
 
     Raises
     ------
@@ -180,10 +201,28 @@ def base_model(name: str) -> RobotSpec:
 def _resolve(
     raw: dict[str, Any], name: str, *, built_in: bool = False, depth: int = 0
 ) -> dict[str, Any]:
-    """Apply ``extends`` up to the root; `abstract` and `description` are not inherited.
+    """Return the table of a robot file, merged with the models that it extends.
 
-    A model of the library or of a package (`built_in`) extends only such models. Any
-    other model looks for its parent among the user's models first.
+    The keys `abstract` and `description` are not inherited.
+
+    Parameters
+    ----------
+    raw : dict
+        Content of a robot file.
+    name : str
+        Name of the model.
+    built_in : bool
+        Whether the model is of the library or of a package. It then extends only models of these.
+        Any other model looks for its parent among the user's models first.
+    depth : int
+        Number of models that lead to this one by ``extends``.
+
+    Raises
+    ------
+    TableError
+        There is no such parent, or the chain is longer than `MAX_PARENTS`.
+    ModelError
+        The file of a parent is not TOML.
     """
     parent = raw.get("extends")
     if parent is None:
@@ -213,7 +252,7 @@ def _resolve(
             )
 
         base = _resolve(
-            _parse_toml(text, f"robots/{parent}.toml"),
+            parse_toml(text, f"robots/{parent}.toml"),
             parent,
             built_in=True,
             depth=depth + 1,
@@ -226,7 +265,7 @@ def _resolve(
 
 
 def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> LaserSpec:
-    """Read a laser model of the library and mount it.
+    """Return a laser model of the library, mounted at a pose.
 
     Parameters
     ----------
@@ -251,13 +290,20 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
         )
 
     file = checked(
-        _parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False
+        parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False
     )
     return laser_of(file, pose=pose, flipped=flipped)
 
 
 def parse_robot(text: str, name: str) -> RobotSpec:
-    """Read a robot model from the text of a TOML file; `name` becomes its model name.
+    """Return the robot model that the text of a TOML file describes.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file.
+    name : str
+        Name of the model, and of the file in error messages.
 
     Raises
     ------
@@ -265,7 +311,7 @@ def parse_robot(text: str, name: str) -> RobotSpec:
         The file is invalid. The message names the key, the expected and the found
         value.
     """
-    return robot_of(_parse_toml(text, name), name)
+    return robot_of(parse_toml(text, name), name)
 
 
 def robot_of(
@@ -273,9 +319,15 @@ def robot_of(
 ) -> RobotSpec:
     """Return the robot model that the contents of a robot file describe.
 
-    ``extends`` is applied, and `name` becomes the model's name. A file of the library
-    or of a package (`built_in`) extends only such models, regardless of the user's
-    models.
+    Parameters
+    ----------
+    table : mapping
+        Contents of the file; ``extends`` is applied.
+    name : str
+        Name of the model.
+    built_in : bool
+        Whether the file is of the library or of a package. It then extends only such
+        models, regardless of the user's models.
 
     Raises
     ------
@@ -299,7 +351,7 @@ def robot_of(
 
 @cache
 def _load_text(name: str, text: str) -> RobotSpec:
-    return robot_of(_parse_toml(text, name), name, built_in=True)
+    return robot_of(parse_toml(text, name), name, built_in=True)
 
 
 def robot_names() -> tuple[str, ...]:
@@ -326,9 +378,9 @@ def _own_names() -> tuple[str, ...]:
 
 
 ALIASES = {"p3dx_noerr": "p3dx-no-error"}
-"""Aliases of models.
+"""Other names of models.
 
-The documentation of AMRISim and its file do not always agree on a name (ODO-011).
+The documentation of AMRISim and its model file do not always use the same name (ODO-011).
 """
 
 
@@ -338,9 +390,18 @@ def _by_lower_name() -> dict[str, str]:
 
 
 def find_name(name: str) -> str | None:
-    """Return the model name that matches a name in any case; None if there is none.
+    """Return the model name that equals a name except for upper and lower case.
 
-    The name is looked up in the library and in packages.
+    Parameters
+    ----------
+    name : str
+        Name of a model of the library or of an installed package, in upper or lower
+        case; for models of the library also an alias.
+
+    Returns
+    -------
+    str or None
+        Name as its file spells it; None if there is none.
     """
     lower = name.lower()
     return _by_lower_name().get(lower) or next(
@@ -349,10 +410,14 @@ def find_name(name: str) -> str | None:
 
 
 def load_robot(model: str) -> RobotSpec:
-    """Load a robot model of the library or of an installed package by its name.
+    """Return a robot model of the library or of an installed package by its name.
 
-    Upper and lower case do not matter. `botyard.formats.models.load_robot` also reads
-    files.
+    `botyard.formats.models.load_robot` also reads files.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model; upper and lower case do not matter.
 
     Raises
     ------

@@ -1,11 +1,12 @@
 """Robot model as links and joints, for ROS.
 
-It has frames of the sensors, wheels that turn, a gripper that moves, and the visual
+The description has frames of the sensors, wheels that turn, a gripper that moves, and the visual
 shapes of the links.
 
-The world is flat, so descriptions have no heights. Bodies and cases of sensors get
-typical heights (constants below). Frames of sensors are in the plane of the floor, like
-the transforms and points that botyard publishes.
+The world is flat, so botyard's robot models have no heights. In the description for
+ROS, bodies and cases of sensors get typical heights (constants below). Frames of
+sensors are in the plane of the floor, like the transforms and points that botyard
+publishes.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from botyard.model.rosmessages import Place
 from botyard.numerics.elementary import hypot
 
 BASE: Final = "base_link"
-"""Link of the body; its frame is the robot's frame (REP-105), on the floor."""
+"""Name of the link of the body; its frame is the robot's frame (REP-105), on the floor."""
 BODY_BOTTOM_M: Final = 0.05
 BODY_TOP_M: Final = 0.22
 """Lower and upper height of a drawn body, m."""
 CASE_HEIGHT_M: Final = 0.15
-"""Height of the case of a laser, on top of the body."""
+"""Height of the case of a laser, m, on top of the body."""
 CASE_SIZE_M: Final = 0.1
-"""Length and width of the case of a laser whose model has no size."""
+"""Length and width of the case of a laser whose model has no size, m."""
 WHEEL_WIDTH_M: Final = 0.04
 PADDLE_BOTTOM_M: Final = 0.02
 PADDLE_TOP_M: Final = 0.1
@@ -46,8 +47,10 @@ radius.
 """
 MIN_ROUND_CORNERS: Final = 8
 """Smallest number of corners of an outline that is recognised as a circle."""
+MAX_STEERING_RATE: Final = 10.0
+"""Top speed of a steering joint without a limit, rad/s: URDF demands a number."""
 MIN_SIZE_M: Final = 0.001
-"""Smallest size of a box; some programs refuse flat boxes."""
+"""Smallest size of a box, m; some programs refuse flat boxes."""
 
 
 class Shape(NamedTuple):
@@ -61,11 +64,14 @@ class Shape(NamedTuple):
         Centre in the frame of the link, m.
     roll : float
         Rotation about the x axis, rad. Without it a cylinder stands upright.
+    is_solid : bool
+        Whether the shape is a part of the body that other bodies can touch.
     """
 
     size: tuple[float, ...]
     at: tuple[float, float, float]
     roll: float = 0.0
+    is_solid: bool = True
 
     @property
     def is_cylinder(self) -> bool:
@@ -74,7 +80,7 @@ class Shape(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Rigid part with its own frame; `name` has no prefix."""
+    """Rigid part of a robot with its own frame; `name` has no prefix."""
 
     name: str
     shapes: tuple[Shape, ...] = ()
@@ -82,15 +88,15 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """Joint, which mounts a link on its parent.
+    """Joint that connects a link to its parent.
 
     Attributes
     ----------
     name : str
         Name in sensor_msgs/JointState.
     kind : str
-        URDF's kind: ``fixed``, ``continuous`` (rotates about the axis without limits)
-        or ``prismatic`` (slides along the axis).
+        URDF's kind: ``fixed``, ``continuous`` (rotates about the axis without limits),
+        ``revolute`` (rotates within limits) or ``prismatic`` (slides along the axis).
     parent, child : str
         Names of the two links.
     pose, z : Pose, float
@@ -98,13 +104,13 @@ class Joint:
     axis : (float, float, float)
         Unit vector in the child's frame.
     limits : (float, float)
-        Minimum and maximum position of a prismatic joint, m.
+        Minimum and maximum position of a prismatic joint, m, or a revolute one, rad.
     speed : float
-        Top speed of a prismatic joint, m/s.
+        Top speed of such a joint, m/s or rad/s.
     """
 
     name: str
-    kind: Literal["fixed", "continuous", "prismatic"] = "fixed"
+    kind: Literal["fixed", "continuous", "revolute", "prismatic"] = "fixed"
     parent: str
     child: str
     pose: Pose = IDENTITY
@@ -115,7 +121,7 @@ class Joint:
 
 
 class RobotModel(NamedTuple):
-    """Links and joints of a robot: a tree whose root is the first link."""
+    """Links and joints of a robot, a tree whose root is the first link."""
 
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
@@ -125,7 +131,19 @@ class RobotModel(NamedTuple):
 
 
 def places(devices: Iterable[tuple[str, DeviceSpec]]) -> Iterator[Place]:
-    """Yield the place of each device, given as name and description, among its kind."""
+    """Yield the number of each device among the devices of its kind.
+
+    Parameters
+    ----------
+    devices : iterable of (str, DeviceSpec)
+        Name and description of each device, in the order of the robot.
+
+    Yields
+    ------
+    Place
+        Number of the device, number of devices of its kind, and the end of its name,
+        such as ``_2``, from which names of frames and topics are made.
+    """
     listed = list(devices)
     count = Counter(spec.type for _, spec in listed)
     before = Counter[str]()
@@ -140,7 +158,17 @@ def places(devices: Iterable[tuple[str, DeviceSpec]]) -> Iterator[Place]:
 
 
 def frames_of(kind: Device[Any, Any], place: Place, profile: str) -> list[str]:
-    """Return the frames of a device in a name profile, without the robot's prefix."""
+    """Return the names of a device's frames in a name profile, without the robot's prefix.
+
+    Parameters
+    ----------
+    kind : Device
+        Kind of the device, which declares patterns of names.
+    place : Place
+        Place of the device among its kind, which fills the patterns.
+    profile : str
+        Name profile of ROS topics and frames, for example ``default``.
+    """
     patterns = [f.name for f in kind.frames if not f.profiles or profile in f.profiles]
     patterns += [
         ros.frame for ros in kind.ros_messages if ros.frame and profile in ros.profiles
@@ -152,26 +180,80 @@ def frames_of(kind: Device[Any, Any], place: Place, profile: str) -> list[str]:
 # -- the parts of a robot
 
 
-def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
-    """Return the joints of the left and the right driven wheel.
+def wheel_joints(spec: RobotSpec) -> tuple[Joint, ...]:
+    """Return the joints of the driven wheels: left and right, or four of them, front first.
 
-    Positions, rad, are positive after the wheel has rolled forward.
+    A position is the rotation of the wheel, rad, positive after the wheel has rolled forward.
     """
-    half = spec.kinematics.half_track
-    left, right = (
+    return tuple(
         Joint(
-            name=f"{side}_wheel_joint",
+            name=f"{name}_wheel_joint",
             kind="continuous",
             parent=BASE,
-            child=f"{side}_wheel",
-            pose=Pose(0.0, y),
+            child=f"{name}_wheel",
+            pose=Pose(x, y),
             # The frame of the body is on the floor, so the axle is one radius above it.
             z=spec.wheel_radius,
             axis=(0.0, 1.0, 0.0),
         )
-        for side, y in (("left", half), ("right", -half))
+        for name, x, y in spec.kinematics.wheel_places
     )
-    return left, right
+
+
+def steering_joints(spec: RobotSpec) -> tuple[Joint, ...]:
+    """Return the joints of the steered wheels, left before right; empty without them.
+
+    Positions are angles of the wheels, rad, positive to the left. The wheels do not roll:
+    their turn does not follow from the state.
+    """
+    kinematics, steering = spec.kinematics, spec.steering
+    if steering is None:
+        return ()
+    angles, half = kinematics.wheel_angles(steering.limit), kinematics.half_track
+    places = (half, -half) if len(angles) == 2 else (0.0,)
+    sides = ("_left", "_right") if len(places) == 2 else ("",)
+    end = "front" if steering.wheelbase > 0.0 else "rear"
+    # The inner wheel turns farthest.
+    most = max(map(abs, angles))
+    return tuple(
+        Joint(
+            name=f"{end}{side}_steering_joint",
+            kind="revolute",
+            parent=BASE,
+            child=f"{end}{side}_wheel",
+            pose=Pose(steering.wheelbase, y),
+            z=spec.wheel_radius,
+            axis=(0.0, 0.0, 1.0),
+            limits=(-most, most),
+            speed=steering.rate or MAX_STEERING_RATE,
+        )
+        for side, y in zip(sides, places, strict=True)
+    )
+
+
+def trailer_joints(spec: RobotSpec) -> tuple[Joint, ...]:
+    """Return the joints of the trailers at their hitches, from the front; empty without them.
+
+    The frame of a trailer is at its hitch, and its axle is `length` behind it. Positions are
+    angles of the trailer to the body in front, rad, positive to the left.
+    """
+    found, parent, behind = list[Joint](), BASE, 0.0
+    for k, one in enumerate(spec.trailers, start=1):
+        child = f"trailer_{k}"
+        found.append(
+            Joint(
+                name=f"{child}_joint",
+                kind="revolute",
+                parent=parent,
+                child=child,
+                pose=Pose(-behind - one.hitch),
+                axis=(0.0, 0.0, 1.0),
+                limits=(-one.limit, one.limit),
+                speed=MAX_STEERING_RATE,
+            )
+        )
+        parent, behind = child, one.length
+    return tuple(found)
 
 
 def gripper_joints(spec: RobotSpec) -> tuple[Joint, ...]:
@@ -230,8 +312,13 @@ def robot_model(
         links.insert(0, Link(footprint))
         joints.append(Joint(name=f"{BASE}_joint", parent=footprint, child=BASE))
 
-    for joint in (*wheel_joints(spec), *gripper_joints(spec)):
+    for joint in (*wheel_joints(spec), *steering_joints(spec), *gripper_joints(spec)):
         links.append(Link(joint.child, (_moving_part_shape(spec, joint),)))
+        joints.append(joint)
+
+    for one, joint in zip(spec.trailers, trailer_joints(spec), strict=True):
+        outline = tuple((x - one.length, y) for x, y in one.outline)
+        links.append(Link(joint.child, tuple(body_shapes(outline))))
         joints.append(joint)
 
     # A frame of a device may have the name of a link that exists already.
@@ -258,11 +345,11 @@ def robot_model(
 
 
 def _moving_part_shape(spec: RobotSpec, joint: Joint) -> Shape:
-    """Return the shape of a wheel or a paddle.
+    """Return the visual shape of a wheel or a paddle.
 
     A paddle lies outside of its joint position, so that closed paddles touch.
     """
-    if joint.kind == "continuous":
+    if joint.kind in ("continuous", "revolute"):
         # The roll of 90° lays the cylinder on its side, as a wheel.
         return Shape((spec.wheel_radius, WHEEL_WIDTH_M), (0.0, 0.0, 0.0), math.pi / 2.0)
     gripper = spec.gripper
@@ -272,7 +359,7 @@ def _moving_part_shape(spec: RobotSpec, joint: Joint) -> Shape:
 
 
 def _case_shapes(device: DeviceSpec) -> tuple[Shape, ...]:
-    """Return the case of a laser; other sensors have no case."""
+    """Return the visual shape of a laser's case; other sensors have no case."""
     size = getattr(device, "size", None)
     if device.type != "laser" or size is None:
         return ()
@@ -280,16 +367,29 @@ def _case_shapes(device: DeviceSpec) -> tuple[Shape, ...]:
     length, width = (max(x, MIN_SIZE_M) if x > 0.0 else CASE_SIZE_M for x in size)
     return (
         Shape(
-            (length, width, CASE_HEIGHT_M), (0.0, 0.0, BODY_TOP_M + CASE_HEIGHT_M / 2.0)
+            (length, width, CASE_HEIGHT_M),
+            (0.0, 0.0, BODY_TOP_M + CASE_HEIGHT_M / 2.0),
+            is_solid=False,
         ),
     )
 
 
 def body_shapes(outline: Outline) -> list[Shape]:
-    """Return the shapes of a body with this outline.
+    """Return the visual shapes of a body with this outline.
 
     A circle becomes a cylinder. Another polygon becomes boxes side by side along x,
     each as wide as the polygon is at the middle of the box.
+
+    Parameters
+    ----------
+    outline : tuple of (float, float)
+        Corners in the frame of the body, m.
+
+    Returns
+    -------
+    list of Shape
+        At most `MAX_SLABS` boxes, or one cylinder, from `BODY_BOTTOM_M` to
+        `BODY_TOP_M`.
     """
     height, middle = BODY_TOP_M - BODY_BOTTOM_M, (BODY_TOP_M + BODY_BOTTOM_M) / 2.0
     xs, ys = zip(*outline, strict=True)
@@ -336,7 +436,20 @@ def body_shapes(outline: Outline) -> list[Shape]:
 def _width_at(
     outline: Sequence[tuple[float, float]], x: float
 ) -> tuple[float, float] | None:
-    """Return the minimum and maximum y of a polygon at x; None outside of it."""
+    """Return the extent of a polygon along y at a coordinate x.
+
+    Parameters
+    ----------
+    outline : sequence of (float, float)
+        Corners, m.
+    x : float
+        Coordinate of the line along y, m.
+
+    Returns
+    -------
+    (float, float) or None
+        Minimum and maximum y, m; None if the line misses the polygon.
+    """
     ys = []
     for (x0, y0), (x1, y1) in zip(outline, (*outline[1:], outline[0]), strict=True):
         # The half-open intervals count a corner on the line only once.
@@ -357,5 +470,7 @@ __all__ = [
     "gripper_joints",
     "places",
     "robot_model",
+    "steering_joints",
+    "trailer_joints",
     "wheel_joints",
 ]

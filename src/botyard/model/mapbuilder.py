@@ -39,7 +39,7 @@ Door = tuple[float, float]
 """
 SIDES: Final = ("south", "east", "north", "west")
 MAX_TRIES: Final = 200
-"""Attempts to find a free place for a random obstacle."""
+"""Largest number of attempts to find a free place for a random obstacle."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,18 @@ class MapBuilder:
     # -- lines
 
     def line(self, *points: Point) -> MapBuilder:
-        """Draw a thin wall along points, m."""
+        """Draw a thin wall along points.
+
+        Parameters
+        ----------
+        *points : (float, float)
+            Points x, y, m, at least two. The line is not closed.
+
+        Raises
+        ------
+        WorldError
+            There are fewer than two points.
+        """
         if len(points) < 2:
             raise WorldError(f"a line needs at least 2 points, found {len(points)}")
         return self._line(arguments.array(points, "points", 2).tolist())
@@ -87,7 +98,18 @@ class MapBuilder:
         return self
 
     def polygon(self, *corners: Point) -> MapBuilder:
-        """Draw a solid polygon with these corners, m."""
+        """Draw a closed line around a block.
+
+        Parameters
+        ----------
+        *corners : (float, float)
+            Corners x, y, m, at least three. The last one is joined to the first one.
+
+        Raises
+        ------
+        WorldError
+            There are fewer than three corners.
+        """
         if len(corners) < 3:
             raise WorldError(
                 f"a polygon needs at least 3 corners, found {len(corners)}"
@@ -100,7 +122,15 @@ class MapBuilder:
         return self._line([*corners, corners[0]])
 
     def rectangle(self, x: float, y: float, width: float, height: float) -> MapBuilder:
-        """Draw a rectangle, a block or the walls of a hall, from its lower left corner."""
+        """Draw a rectangle: a block, or the walls of a hall.
+
+        Parameters
+        ----------
+        x, y : float
+            Lower left corner, m.
+        width, height : float
+            Size along x and along y, m.
+        """
         x0, y0 = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
         return self._closed_line(
@@ -108,7 +138,17 @@ class MapBuilder:
         )
 
     def disc(self, x: float, y: float, radius: float, corners: int = 16) -> MapBuilder:
-        """Draw a round pillar."""
+        """Draw a round pillar, as a polygon of the same area.
+
+        Parameters
+        ----------
+        x, y : float
+            Centre, m.
+        radius : float
+            Radius, m.
+        corners : int
+            Number of corners, at least 3.
+        """
         x, y = _numbers(x=x, y=y)
         radius = arguments.number(radius, "radius", low=0.0, unit="m")
         corners = arguments.whole(corners, "corners", low=3)
@@ -158,17 +198,19 @@ class MapBuilder:
             # The tolerance admits doors whose ends coincide except for rounding.
             if at < edges[-1] - 1e-9 or width <= 0.0 or at + width > length + 1e-9:
                 raise WorldError(
-                    f"a wall of {length:g} m: no door of {width:g} m fits at {at:g} m"
+                    f"doors: no door of {width:g} m fits at {at:g} m into a wall of {length:g} m"
                 )
 
             edges += [at, at + width]
 
         edges.append(length)
+        # A wall without length has no direction; any unit vector serves.
         ux, uy = (
             ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
             if length
             else (1.0, 0.0)
         )
+        # Half the thickness, perpendicular to the wall.
         hx, hy = -uy * thick / 2, ux * thick / 2
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             # Two doors may touch; there is no wall between them.
@@ -239,7 +281,14 @@ class MapBuilder:
     def corridor(self, points: Sequence[Point], width: float) -> MapBuilder:
         """Draw two thin walls along the middle line of a corridor.
 
-        The walls are `width` apart. Ends are open, corners are mitred.
+        The ends of the corridor are open. At its corners, each wall's segments meet in one point.
+
+        Parameters
+        ----------
+        points : sequence of (float, float)
+            Middle line x, y, m, at least two points.
+        width : float
+            Distance between the two walls, m.
 
         Raises
         ------
@@ -251,11 +300,15 @@ class MapBuilder:
         if len(path) < 2:
             raise WorldError(f"a corridor needs at least 2 points, found {len(path)}")
         along = np.diff(path, axis=0)
+        # A segment without length has no normal.
         lengths = elementwise.hypot(along[:, 0], along[:, 1])
         if not (lengths > 0.0).all():
-            raise WorldError("a corridor: two points in a row are the same")
+            raise WorldError(
+                "corridor: expected successive points that differ, found two equal ones"
+            )
         normal = np.stack([-along[:, 1], along[:, 0]], axis=1) / lengths[:, None]
         before, after = (
+            # At its ends a corridor has only one normal, which counts twice.
             np.vstack([normal[:1], normal]),
             np.vstack([normal, normal[-1:]]),
         )
@@ -283,7 +336,26 @@ class MapBuilder:
         name: str = "",
         color: str = "sandy brown",
     ) -> MapBuilder:
-        """Add a movable box, centred at (x, y); m, rad."""
+        """Add a movable box.
+
+        Parameters
+        ----------
+        x, y : float
+            Centre, m.
+        length, width : float
+            Size along and across its heading, m.
+        th : float
+            Heading, rad, counter-clockwise from the x axis.
+        name : str
+            Unique name. Empty: ``Box:1``, ``Box:2`` … in order of the boxes.
+        color : str
+            X11 colour name or ``#rrggbb``.
+
+        Raises
+        ------
+        ModelError
+            A side is negative or too large.
+        """
         number = len(self._boxes) + 1
         place = arguments.pose((x, y, th), "box")
         self._boxes.append(
@@ -336,7 +408,7 @@ class MapBuilder:
         if area is None:
             bounds = self.scene().bounds
             if bounds is None:
-                raise WorldError("obstacles: the map is empty; give an area for them")
+                raise WorldError("obstacles: expected an area, as the map is empty")
 
             area = bounds
 
@@ -349,6 +421,8 @@ class MapBuilder:
                     draw.uniform(least, greatest),
                     draw.uniform(least, greatest),
                 )
+                # Always drawn, so that one obstacle takes the same number of draws in
+                # each case.
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
                 # A block may have any heading, so half of its diagonal counts.
                 radius = length / 2 if is_round else hypot(length, width) / 2
@@ -390,7 +464,17 @@ class MapBuilder:
         y: float,
         radius: float,
     ) -> bool:
-        """Return whether a circle touches no wall, no place and no earlier obstacle."""
+        """Return whether a circle touches no wall, no place and no earlier obstacle.
+
+        Parameters
+        ----------
+        walls : (n, 4) float64
+            Walls x1, y1, x2, y2, m.
+        x, y : float
+            Centre of the circle, m.
+        radius : float
+            Radius with the clearance, m.
+        """
         if any(hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
             return False
         # Robots start and stop at places, so half a metre around them stays free.
@@ -406,7 +490,10 @@ class MapBuilder:
         )
         # Nearest point of each wall to the centre of the circle.
         share = np.clip(
-            -(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0
+            # The bound avoids a division by 0 for a wall without length.
+            -(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12),
+            0.0,
+            1.0,
         )
         return bool(
             (elementwise.hypot(ax + share * dx, ay + share * dy) >= radius).all()
@@ -415,7 +502,20 @@ class MapBuilder:
     def place(
         self, kind: str, name: str, x: float, y: float, th: float | None = None
     ) -> MapBuilder:
-        """Add a named place, for example a ``Goal``; m, rad."""
+        """Add a named place, for example a ``Goal``.
+
+        Parameters
+        ----------
+        kind : str
+            Type of the place, as map files name it: ``Goal``, ``GoalWithHeading``,
+            ``Dock``, ``RobotHome`` or another one.
+        name : str
+            Name by which clients find it.
+        x, y : float
+            Position, m.
+        th : float, optional
+            Heading, rad. Default: the place has none.
+        """
         pose = arguments.pose((x, y, 0.0 if th is None else th), name)
         self._places.append(
             Place(kind=kind, name=name, pose=pose, has_heading=th is not None)
@@ -425,19 +525,39 @@ class MapBuilder:
     def goal(
         self, name: str, x: float, y: float, th: float | None = None
     ) -> MapBuilder:
-        """Add a goal, with a heading if one is given."""
+        """Add a goal; see `place` for the parameters."""
         return self.place("Goal" if th is None else "GoalWithHeading", name, x, y, th)
 
     def dock(self, name: str, x: float, y: float, th: float) -> MapBuilder:
-        """Add a charging station."""
+        """Add a charging station.
+
+        Robots start at the first one if the map has no home.
+
+        Parameters
+        ----------
+        name : str
+            Name by which clients find it.
+        x, y : float
+            Position of a docked robot, m.
+        th : float
+            Heading of a docked robot, rad.
+        """
         return self.place("Dock", name, x, y, th)
 
     def home(self, x: float, y: float, th: float = 0.0) -> MapBuilder:
-        """Add the start pose of robots."""
+        """Add the start pose of robots.
+
+        Parameters
+        ----------
+        x, y : float
+            Position of the first robot, m. The others start around it.
+        th : float
+            Heading, rad.
+        """
         return self.place("RobotHome", "Home", x, y, th)
 
     def scene(self) -> Scene:
-        """Return the map."""
+        """Return the map as drawn so far. Later calls of the builder do not change it."""
         return Scene(
             name=self.name,
             segments=np.array(self._segments, np.float64).reshape(-1, 4),
@@ -458,16 +578,16 @@ class MapBuilder:
 
 
 def _numbers(**values: float) -> tuple[float, float]:
-    """Return two validated finite numbers."""
+    """Return two numbers after a check that they are finite."""
     first, second = (arguments.number(value, name) for name, value in values.items())
     return first, second
 
 
 def __getattr__(name: str) -> Any:
-    # The place of the generators in releases before 0.2; it goes with 0.3.
+    # Before release 0.2 the generators were in this module; 0.3 removes these names.
     if name in ("GENERATORS", "hall", "maze", "office", "warehouse"):
         warnings.warn(
-            f"{name} has a new place: botyard.model.mapgenerators",
+            f"{name} has moved to botyard.model.mapgenerators",
             DeprecationWarning,
             stacklevel=2,
         )

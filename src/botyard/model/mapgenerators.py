@@ -1,4 +1,4 @@
-"""Generators of mazes, offices, halls and warehouses.
+"""Generators of random maps: mazes, offices, halls and warehouses.
 
 The same parameters and seed give the same map on every machine.
 """
@@ -33,7 +33,9 @@ def maze(
 ) -> Scene:
     """Return a maze in which every cell can be reached.
 
-    A depth-first walk makes it (D. Knuth's *perfect maze*).
+    The maze is made by a depth-first walk (D. Knuth's *perfect maze*). The lower left corner is
+    the origin. Robots start in the first cell, and the goal ``Exit`` is in the last
+    one.
 
     Parameters
     ----------
@@ -46,6 +48,11 @@ def maze(
         several routes.
     seed : int
         Seed of the random draws.
+
+    Raises
+    ------
+    WorldError
+        There are no columns or no rows.
     """
     _at_least(1, columns=columns, rows=rows)
     draw = random.Random(f"{seed} maze")
@@ -113,7 +120,18 @@ def maze(
 def _runs(
     b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object
 ) -> None:
-    """Merge adjacent pieces of wall into lines."""
+    """Merge adjacent pieces of wall into lines, and draw the lines.
+
+    Parameters
+    ----------
+    b : MapBuilder
+        Builder that gets the lines.
+    walls : (n,) bool
+        Whether each piece of a row or a column is a wall.
+    ends : callable
+        Returns both ends of a line, m, for the number of its first piece and the number
+        after the last one.
+    """
     assert callable(ends)
     change = np.flatnonzero(
         np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8))
@@ -136,7 +154,9 @@ def warehouse(
 ) -> Scene:
     """Return a hall with rows of racks, aisles, cross aisles and charging stations.
 
-    The charging stations stand along the south wall.
+    The charging stations stand along the south wall, and robots start between them and
+    the racks. The lower left corner is the origin. Each aisle has a goal, ``Aisle 1``
+    ….
 
     Parameters
     ----------
@@ -144,19 +164,29 @@ def warehouse(
         Number of aisles; there is one more row of racks.
     racks : int
         Number of racks in a row, with a cross aisle between them.
-    rack_length, rack_depth, aisle, cross_aisle : float
-        Sizes, m.
+    rack_length, rack_depth : float
+        Size of a rack along y and along x, m.
+    aisle, cross_aisle : float
+        Widths, m.
     docks : int
-        Number of charging stations.
+        Number of charging stations, ``Charger 1`` ….
     pallets : int
         Number of movable pallets in the cross aisles.
     seed : int
         Seed of the random draws.
+
+    Raises
+    ------
+    WorldError
+        A number is too small, or a size is not positive.
     """
     _at_least(1, aisles=aisles, racks=racks)
     _at_least(0, docks=docks, pallets=pallets)
     if min(rack_length, rack_depth, aisle, cross_aisle) <= 0.0:
-        raise WorldError("warehouse: sizes must be positive")
+        raise WorldError(
+            "warehouse: sizes must be positive, found "
+            f"{min(rack_length, rack_depth, aisle, cross_aisle):g} m"
+        )
     draw = random.Random(f"{seed} warehouse")
     # The apron, 6 m deep, is the free area between the racks and the charging stations.
     pitch, apron = rack_depth + aisle, 6.0
@@ -207,6 +237,9 @@ def office(
 ) -> Scene:
     """Return rooms on both sides of a corridor, each with a door and some furniture.
 
+    The lower left corner is the origin, and the corridor runs along x. Each room has a
+    goal at its centre, ``South 1`` … and ``North 1`` ….
+
     Parameters
     ----------
     rooms : int
@@ -219,13 +252,19 @@ def office(
         Seed of the random draws.
     furniture : int
         Number of pieces of furniture in each room.
+
+    Raises
+    ------
+    WorldError
+        A size does not fit, or there is no space for the furniture.
     """
     _at_least(1, rooms=rooms)
     # At least 0.2 m of wall remain at both sides of a door.
     if not 0.0 < door < width - 0.4 or min(depth, corridor) <= 0.5:
         raise WorldError(
             "office: a door must be narrower than its room by more than 0.4 m; "
-            "rooms and corridor must be deeper than 0.5 m"
+            f"rooms and corridor must be deeper than 0.5 m; found a door of {door:g} m, "
+            f"rooms of {width:g} m × {depth:g} m, and a corridor of {corridor:g} m"
         )
 
     draw = random.Random(f"{seed} office")
@@ -268,7 +307,24 @@ def office(
 def hall(
     width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1
 ) -> Scene:
-    """Return one room with blocks and pillars at random places."""
+    """Return one room with blocks and pillars at random places.
+
+    The lower left corner is the origin, and robots start near it.
+
+    Parameters
+    ----------
+    width, height : float
+        Size along x and along y, m, at least 3.
+    obstacles : int
+        Number of blocks and pillars.
+    seed : int
+        Seed of the random draws.
+
+    Raises
+    ------
+    WorldError
+        The hall is too small, also for the obstacles.
+    """
     # The home at (1, 1) needs free space around it.
     if min(width, height) < 3.0:
         raise WorldError(

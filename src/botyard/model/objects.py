@@ -25,7 +25,7 @@ LOW, HIGH = 50.0, 1000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Settings for publishing an object.
+    """Settings for the publication of an object's state to AMBF clients.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class JointSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySensorSpec:
-    """Proximity sensor with several rays.
+    """Description of a proximity sensor with several rays.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class RaySensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSpec:
-    """Camera or light; botyard publishes only its pose.
+    """Description of a camera or a light; botyard publishes only its pose.
 
     Attributes
     ----------
@@ -133,9 +133,9 @@ class ViewSpec:
     is_light : bool
         Whether it is a light; otherwise it is a camera.
     position : (float, float, float)
-        x, y, z, m.
+        Position x, y, z, m.
     orientation : (float, float, float, float)
-        Quaternion x, y, z, w.
+        Orientation as a quaternion x, y, z, w.
     parameters : mapping of str to value
         Values for the ROS parameter server, by parameter name.
     offer : Offer
@@ -153,7 +153,7 @@ class ViewSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSpec:
-    """Wheel of a vehicle.
+    """Description of a wheel of a vehicle.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class WheelSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VehicleSpec:
-    """Vehicle: wheels under a body.
+    """Description of a vehicle: wheels under a body.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class VehicleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorSpec:
-    """Constraint actuator, which grips a body.
+    """Description of a constraint actuator, which grips a body.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class ActuatorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Contents of a description file.
+    """Contents of an AMBF description file.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class Described:
     offers : mapping of str to Offer
         Settings for publishing bodies, by name.
     joints, sensors, views, vehicles, actuators : tuples of descriptions
-        The other objects.
+        Joints, ray sensors, cameras and lights, vehicles, and actuators of the file.
     """
 
     bodies: tuple[BoxObject, ...] = ()
@@ -245,7 +245,7 @@ class Described:
     actuators: tuple[ActuatorSpec, ...] = ()
 
     def __or__(self, other: Described) -> Described:
-        """Return the contents of both files together."""
+        """Return the contents of two description files together."""
         return Described(
             bodies=(*self.bodies, *other.bodies),
             carried=(*self.carried, *other.carried),

@@ -1,4 +1,4 @@
-"""Movable boxes, and the visibility of objects to sensors and in collisions."""
+"""Movable boxes on maps, and visibility of objects to sensors and in collisions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
 
-from botyard.errors import ModelError
+from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.materials import MATERIALS
 from botyard.model.parameters import check_types, parameter
 from botyard.names import shown
 from botyard.numerics.elementary import cos, hypot, sin
@@ -19,7 +20,7 @@ MAX_BOX_M: Final = 1e9
 
 
 class Visible(IntFlag):
-    """Class mask of a segment or body; a sensor sees it if the sensor's bit is set.
+    """Classes of walls and bodies, as bits; a sensor detects an object if they share a bit.
 
     Source: feature table, row GEN-008.
     """
@@ -30,10 +31,10 @@ class Visible(IntFlag):
     SONAR = 4
     ALL = 7
     PUSHED = 8
-    """The body has mass: robots push it, and it does not stop them as a wall does."""
+    """Class of bodies with mass, which robots push and which do not stop them as a wall does."""
 
     def with_mass(self) -> Visible:
-        """Return the mask of the same body with mass: `PUSHED` replaces `OBSTACLE`."""
+        """Return the classes of the same body with mass: `PUSHED` replaces `OBSTACLE`."""
         return (
             (self & ~Visible.OBSTACLE) | Visible.PUSHED
             if self & Visible.OBSTACLE
@@ -58,11 +59,15 @@ class Returns:
         Identifier that fiducial finders read; 0: none.
     blob : bool
         Whether blob finders detect its colour.
+    material : str
+        Material of its surface, a name of `botyard.model.materials.MATERIALS`, for lasers
+        whose model has a `white_range`; empty: white and matt.
 
     Raises
     ------
     ModelError
-        `laser` or `fiducial` does not fit into a signed 32-bit integer.
+        `laser` or `fiducial` does not fit into a signed 32-bit integer, or the material is
+        unknown.
     """
 
     obstacle: bool = parameter(True, is_brief=True)
@@ -70,6 +75,7 @@ class Returns:
     sonar: bool = parameter(True, is_brief=True)
     fiducial: int = parameter(0, is_brief=True)
     blob: bool = parameter(True, is_brief=True)
+    material: str = parameter("", is_brief=True)
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -83,9 +89,15 @@ class Returns:
                     f"{float(min(value, 10**300)):g}"
                 )
 
+        if self.material not in MATERIALS:
+            raise ModelError(
+                f"material: expected one of {', '.join(filter(None, MATERIALS))}, "
+                f'found "{shown(self.material)}"{did_you_mean(self.material, MATERIALS)}'
+            )
+
     @property
     def mask(self) -> Visible:
-        """Class mask that kernels test."""
+        """Classes of the object as a bit mask, which kernels test."""
         mask = Visible.NONE
         if self.obstacle:
             mask |= Visible.OBSTACLE
@@ -97,13 +109,32 @@ class Returns:
 
 
 def rectangle(length: float, width: float) -> Outline:
-    """Return a rectangle around the origin, m, counter-clockwise from rear right."""
+    """Return the corners of a rectangle around the origin, counter-clockwise from the rear right.
+
+    Parameters
+    ----------
+    length, width : float
+        Size along x and along y, m.
+    """
     hx, hy = length / 2.0, width / 2.0
     return ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
 
 
 def disc(radius: float, corners: int = 24) -> Outline:
-    """Return a circle as the regular polygon of the same area, m."""
+    """Return the corners of a regular polygon that has the area of a circle around the origin.
+
+    Parameters
+    ----------
+    radius : float
+        Radius of the circle, m. The corners lie farther out, so that the areas agree.
+    corners : int
+        Number of corners, at least 3.
+
+    Returns
+    -------
+    tuple of (float, float)
+        Corners, m, counter-clockwise from the x axis.
+    """
     # The radius grows so that the polygon has the area of the circle.
     r = radius * math.sqrt(2.0 * math.pi / corners / sin(2.0 * math.pi / corners))
     turn = 2.0 * math.pi / corners
@@ -112,7 +143,7 @@ def disc(radius: float, corners: int = 24) -> Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxObject:
-    """Movable object of a map, a box or another shape, without a drive of its own.
+    """Movable object of a map: a box or another shape, without a drive.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ _ANGLES: Final = ("rad", "rad/s", "rad/s²")
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """Declaration of a field of a description.
+    """Declaration of a parameter, which is a field of a description.
 
     Attributes
     ----------
@@ -63,15 +63,27 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def is_angle(self) -> bool:
-        """Whether files have the value in degrees."""
+        """Whether the parameter is an angle, which files have in degrees."""
         return self.unit in _ANGLES
 
     def path_of(self, name: str) -> str:
-        """Return the key of the field `name` in a file."""
+        """Return the key of a parameter in a file.
+
+        Parameters
+        ----------
+        name : str
+            Name of the field, which is the key unless the declaration has another one.
+
+        Returns
+        -------
+        str
+            Key, with a dot for a key of a sub-table. ``_deg`` marks angles, which files
+            have in degrees.
+        """
         return self.key or (f"{name}_deg" if self.is_angle else name)
 
     def element(self, i: int) -> Parameter:
-        """Return the declaration of element `i` of a row of numbers, with its unit."""
+        """Return the declaration of element `i` of a parameter that is a row of numbers."""
         # A single unit holds for all elements.
         units = self.unit.split()
         return Parameter(units[i] if i < len(units) > 1 else self.unit)
@@ -91,9 +103,19 @@ def parameter(
     is_required: bool = False,
     is_brief: bool = False,
 ) -> Any:
-    """Declare a parameter, which is a field of a description; see `Parameter`.
+    """Declare a parameter as a field of a description; see `Parameter`.
 
-    Without `default`, a file must give the value.
+    Parameters
+    ----------
+    default : object, optional
+        Default of the field. Without it, a file must give the value.
+    unit, low, high, key, index, about, words, left_out, is_required, is_brief
+        Attributes of `Parameter`.
+
+    Returns
+    -------
+    Field
+        Field of a dataclass with the declaration in its metadata.
     """
     declared = Parameter(
         unit, low, high, key, index, about, words, left_out, is_required, is_brief
@@ -102,7 +124,7 @@ def parameter(
 
 
 def parameters_of(kind: type[Any]) -> Mapping[str, tuple[Any, Parameter]]:
-    """Return types and declarations of a description's parameters, by field name."""
+    """Return the types and declarations of a description's parameters, by field name."""
     return _parameters(cast(Hashable, kind))
 
 
@@ -164,7 +186,7 @@ def range_problems(spec: Any) -> Iterator[str]:
 
 
 def check_types(spec: Any) -> None:
-    """Refuse a description with a field that is not of its declared type.
+    """Check that all fields of a description are of their declared types.
 
     Numbers may also be NumPy's. Readers check the values of files; this function checks
     the values of programs. The contents of arrays and mappings are not checked.
@@ -194,7 +216,7 @@ _PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str]]] = {
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
-    """Return pairs of a field's name and the test of its declared type."""
+    """Return the names of a class's fields, each with a test of the declared type."""
     return tuple(
         (name, check)
         for name, (hint, _) in _parameters(kind).items()
@@ -216,7 +238,7 @@ def _check(hint: Any) -> Check | None:
         return arguments.is_bool
     origin, of = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        # If one member of the union takes all values, the union does so as well.
+        # A union with a member that accepts all values also accepts all values.
         some = [check for one in of if (check := _check(one)) is not None]
         return (
             None
@@ -252,9 +274,9 @@ def _all(checks: Sequence[Check], values: Iterable[Any]) -> bool:
 
 
 def _type_in_words(hint: Any, count: str = "a") -> str:
-    """Return a declared type in words.
+    """Return a declared type as text for messages.
 
-    `count` is "a" for the singular; otherwise it is the text before the plural.
+    `count` is the text before the noun: "a" gives the singular, other texts give the plural.
     """
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(

@@ -19,20 +19,20 @@ from botyard.model.tracing import TracedCells
 from botyard.numerics import elementwise
 from botyard.numerics.elementary import cosine_sine
 
+# 100 MB as bytes: enough for a building at 1 cm.
 MAX_CELLS: Final = 100_000_000
 MAX_POINTS_AT_ONCE: Final = 1_000_000
 """Largest number of sample points on walls in one array operation; bounds its memory.
 """
 LATTICE_TOLERANCE: Final = 1e-6
-"""Largest distance of a coordinate from the lattice of cells, as a fraction of a cell.
-"""
+"""Largest distance of a coordinate from the lattice of cells, as a fraction of a cell's edge."""
 MIDDLE_TOLERANCE: Final = 1e-9
-"""Enlargement of the squares of points, in cells.
+"""Length by which the squares of points are enlarged, in cells.
 
 Without it, the centre of a cell could lie in a crack between two adjacent squares.
 """
 QUARTER_TURN: Final = 1e-9
-"""Largest deviation from a quarter turn, as sine or cosine of the angle.
+"""Largest sine or cosine by which an angle may deviate from a multiple of a quarter turn.
 
 A raster rotated by a quarter turn is looked up row by row and column by column.
 """
@@ -41,7 +41,9 @@ DRAWN: Final = Visible.OBSTACLE | Visible.LASER
 
 
 class SpecialWalls(Protocol):
-    """Walls that are not ordinary, see `botyard.model.scene.SpecialWalls`."""
+    """Interface of the walls of a map that are not ordinary; see
+    `botyard.model.scene.SpecialWalls`.
+    """
 
     @property
     def first(self) -> int: ...
@@ -52,7 +54,7 @@ class SpecialWalls(Protocol):
 
 
 class Walls(Protocol):
-    """Part of a `botyard.model.scene.Scene` that is drawn."""
+    """Interface of the parts of a `botyard.model.scene.Scene` that are drawn."""
 
     @property
     def segments(self) -> NDArray[np.float64]: ...  # noqa: D102
@@ -67,7 +69,7 @@ class Walls(Protocol):
 
 
 class Raster(NamedTuple):
-    """Grid of cells.
+    """Grid of cells, some of which are solid.
 
     Attributes
     ----------
@@ -87,7 +89,7 @@ class Raster(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solid:
-    """Solid cells that walls were traced from, within the bounds of their outlines.
+    """Solid cells that walls were traced from, cut to the bounds of the walls.
 
     Attributes
     ----------
@@ -107,12 +109,19 @@ class Solid:
 
 def corners_of(scene: Walls) -> NDArray[np.float64]:
     """Return the corners of the rasters that the map was traced from, (k, 2), m."""
+    # A mark may refer to walls that were removed since.
     found = [mark.corners for mark in scene.traced if mark.last <= len(scene.segments)]
     return np.concatenate([np.zeros((0, 2)), *found])
 
 
 def extent(scene: Walls) -> tuple[float, float]:
-    """Return width and height of the area that `rasterise` draws, m."""
+    """Return width and height of the area that `rasterise` draws.
+
+    Returns
+    -------
+    width, height : float
+        Size along x and y, m, with the square of a point; 0 without anything to draw.
+    """
     parts = [
         p
         for p in (scene.segments.reshape(-1, 2), scene.points, corners_of(scene))
@@ -124,6 +133,7 @@ def extent(scene: Walls) -> tuple[float, float]:
         np.min([p.min(axis=0) for p in parts], axis=0),
         np.max([p.max(axis=0) for p in parts], axis=0),
     )
+    # The square of a point extends one resolution beyond its corner.
     return float(high[0] - low[0]) + scene.resolution, float(
         high[1] - low[1]
     ) + scene.resolution
@@ -137,8 +147,15 @@ def is_drawn(scene: Walls) -> bool:
 def solids(scene: Walls, seen: Visible) -> list[Solid]:
     """Return the solid cells that the walls of a map were traced from.
 
-    Only walls in one of the classes `seen` count. A mark whose walls no longer outline
-    cells of its raster, because walls were moved or removed, gives no cells.
+    A mark whose walls no longer outline cells of its raster, because walls were moved
+    or removed, gives no cells.
+
+    Parameters
+    ----------
+    scene : Walls
+        Map with the marks of its rasters (`traced`).
+    seen : Visible
+        Classes of walls that count. Cells whose walls have none of them are left out.
     """
     kept = _visible_walls(scene, seen)
     found = []
@@ -152,10 +169,20 @@ def solids(scene: Walls, seen: Visible) -> list[Solid]:
 
 
 def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
-    """Return the cells that walls outline.
+    """Return the solid cells inside of walls.
 
-    The result is None if the walls do not outline cells of that raster, or more than
-    `MAX_CELLS` cells.
+    Parameters
+    ----------
+    mark : TracedCells
+        Raster that the walls were traced from.
+    segments : (k, 4) float64
+        The walls in the frame of the world: x1, y1, x2, y2, m.
+
+    Returns
+    -------
+    Solid or None
+        None if the walls do not outline cells of that raster, or more than `MAX_CELLS`
+        cells.
     """
     if not len(segments):
         return Solid(mark, np.zeros((0, 0), np.bool_), 0, 0)
@@ -170,6 +197,7 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
         return None
     low, high = whole.min(axis=0), whole.max(axis=0)
     columns, rows = (high - low).tolist()
+    # The map states the size, which may be wrong.
     if rows * columns > MAX_CELLS:
         return None
     ends = (whole - low).reshape(-1, 4)
@@ -183,7 +211,7 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
 
 
 def _as_integers(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Return coordinates as whole numbers; None if they are not on the lattice."""
+    """Return coordinates as whole numbers of cells; None if they are not on the lattice."""
     whole = np.rint(cells)
     # Rounding errors grow with the coordinates, so the tolerance does so as well.
     if float(np.abs(cells - whole).max()) > LATTICE_TOLERANCE * max(
@@ -195,10 +223,11 @@ def _as_integers(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
 
 
 def _filled(upright: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.bool_]:
-    """Return the inside of closed outlines by the even-odd rule.
+    """Return the cells inside of closed outlines, by the even-odd rule.
 
     Along a row, each vertical edge toggles between inside and outside.
     """
+    # One more row and column, because edges lie between cells.
     toggles = np.zeros((rows + 1, columns + 1), np.bool_)
     # An edge toggles at its lower and at its upper end; the accumulation along the
     # columns fills the rows between.
@@ -250,6 +279,8 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
             math.floor(y0 / resolution) * resolution,
         )
     else:
+        # Rounded up, so that the raster covers the walls; the tolerance keeps exact
+        # fits exact.
         x0, y0 = (
             a - math.ceil((a - low) / resolution - LATTICE_TOLERANCE) * resolution
             for a, low in zip(anchor, (x0, y0), strict=True)
@@ -291,7 +322,7 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
 def _anchor(
     scene: Walls, parts: Sequence[Solid], resolution: float
 ) -> tuple[float, float] | None:
-    """Return a corner of cells to align the raster to, or None.
+    """Return a corner of cells with which the raster is aligned; None for no alignment.
 
     It is a corner of the first traced raster whose cells contain a whole number of
     cells of this resolution. Otherwise it is a corner of the points' squares.
@@ -304,8 +335,8 @@ def _anchor(
         if (
             _as_integers((corners - low) / resolution) is not None
             and _as_integers(several) is not None
-            # A much coarser resolution would round to zero cells, which is a whole
-            # number as well.
+            # A much coarser resolution would round to zero cells, which also is a
+            # whole number.
             and several.min() > 0.5
         ):
             return float(low[0]), float(low[1])
@@ -340,10 +371,11 @@ def mark_solid(
     c, s = cosine_sine(mark.origin.th)
     x = (np.arange(columns) + 0.5) * edge + (corner[0] - mark.origin.x)
     y = (np.arange(rows) + 0.5) * edge + (corner[1] - mark.origin.y)
-    # A border of free cells stands for all cells that are farther away.
+    # A border of free cells represents all cells farther out.
     inside = np.pad(solid.inside, 1)
     if abs(s) < QUARTER_TURN or abs(c) < QUARTER_TURN:
         turned = abs(s) >= QUARTER_TURN
+        # At a quarter turn each local coordinate depends on one axis only.
         across, up = (s * y, -s * x) if turned else (c * x, c * y)
         column, row = (
             _index(across, mark.width, solid.column, inside.shape[1]),
@@ -365,11 +397,25 @@ def mark_solid(
 def _index(
     local: NDArray[Any], edge: float, first: int, count: int
 ) -> NDArray[np.int64]:
-    """Return the indices of cells in a padded row.
+    """Return the indices of coordinates in a padded row of cells.
 
-    The coordinates `local` are in m from the raster's corner. The indices 0 and `count`
-    − 1 stand for all cells outside.
+    Parameters
+    ----------
+    local : (…) float64
+        Coordinates from the corner of the raster, m.
+    edge : float
+        Edge of a cell along this axis, m.
+    first : int
+        Number of the first cell of the row.
+    count : int
+        Number of cells in the padded row.
+
+    Returns
+    -------
+    (…) int64
+        Indices; 0 and `count` − 1 represent all cells outside.
     """
+    # Indices beyond both ends fall onto the free border.
     found: NDArray[np.int64] = np.clip(
         np.floor(local / edge) - (first - 1), 0, count - 1
     ).astype(np.int64)
@@ -381,7 +427,16 @@ def mark_points(
 ) -> None:
     """Mark the cells of a raster whose centres are in squares of scan points.
 
-    See `mark_solid` for the parameters.
+    Parameters
+    ----------
+    cells : (rows, columns) bool array
+        Raster to mark; it is changed in place.
+    scene : Walls
+        Map with scan points and the edge of their squares.
+    corner : (float, float)
+        Lower left corner of the raster, m.
+    edge : float
+        Edge of a cell of the raster, m.
     """
     if not len(scene.points):
         return
@@ -397,7 +452,7 @@ def mark_points(
 
 
 def _visible_walls(scene: Walls, seen: Visible) -> NDArray[np.bool_]:
-    """Return which walls are visible to one of the classes `seen`."""
+    """Return which walls belong to at least one of the classes `seen`."""
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
         keep[wall.first : wall.last] = bool(wall.returns.mask & seen)
@@ -410,12 +465,26 @@ def _draw(
     corner: tuple[float, float],
     resolution: float,
 ) -> None:
-    """Mark the cells that walls cross, by samples at most a quarter of a cell apart."""
+    """Mark the cells that walls cross.
+
+    Parameters
+    ----------
+    solid : (rows, columns) bool
+        Raster to mark; it is changed in place. Walls are sampled at most a quarter of a cell apart.
+    walls : (k, 4) float64
+        Walls x1, y1, x2, y2, m.
+    corner : (float, float)
+        Lower left corner of the raster, m.
+    resolution : float
+        Edge of a cell, m.
+    """
     if not len(walls):
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
     counts = (
         np.ceil(
+            # Four samples per cell: they miss at most a corner of a cell that a wall
+            # crosses.
             4.0
             * elementwise.hypot(
                 scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1]
@@ -427,6 +496,7 @@ def _draw(
         part, n = scaled[first:last], counts[first:last]
         index = np.repeat(np.arange(len(part)), n)
         step = np.arange(len(index)) - np.repeat(np.cumsum(n) - n, n)
+        # A wall without length has one sample.
         share = step / np.maximum(n[index] - 1, 1)
         x = part[index, 0] + share * (part[index, 2] - part[index, 0])
         y = part[index, 1] + share * (part[index, 3] - part[index, 1])
@@ -440,9 +510,16 @@ def _draw(
 def _mark_squares(
     solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int
 ) -> None:
-    """Mark squares of `reach` cells, as far as they are in the raster.
+    """Mark the cells of squares, as far as they are in the raster.
 
-    A square starts at its lower left cell (column, row).
+    Parameters
+    ----------
+    solid : (rows, columns) bool
+        Raster to mark; it is changed in place.
+    corners : (k, 2) int64
+        Lower left cell of each square, column and row; it may be outside.
+    reach : int
+        Edge of the squares, in cells, at least 1.
     """
     rows, columns = solid.shape
     # Clipping the size first keeps the sum within 64 bits.
@@ -459,13 +536,22 @@ def _mark_squares(
 def _mark_rectangles(
     solid: NDArray[np.bool_], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> None:
-    """Mark rectangles from the cells `first` up to before the cells `last`.
+    """Mark the cells of rectangles.
 
-    Both are (n, 2), column and row. All rectangles are in the raster. A two-dimensional
-    difference array (summed-area table) makes the time independent of their size.
+    A two-dimensional difference array (summed-area table) makes the time independent of
+    their size.
+
+    Parameters
+    ----------
+    solid : (rows, columns) bool
+        Raster to mark; it is changed in place.
+    first, last : (n, 2) int64
+        First cell, column and row, and the cell after the last one along both axes. All
+        rectangles are in the raster.
     """
     rows, columns = solid.shape
     change = np.zeros((rows + 1, columns + 1), np.int32)
+    # The sums over both axes turn the four corners of a rectangle into its cells.
     for x, y, sign in (
         (first, first, 1),
         (last, first, -1),
@@ -480,7 +566,7 @@ def _mark_rectangles(
 
 
 def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, end) of items to process together.
+    """Yield ranges (first, end) of items that one array operation processes together.
 
     The `counts` of a range sum up to at most `MAX_POINTS_AT_ONCE`, unless it is a
     single item.
@@ -490,7 +576,9 @@ def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     while first < len(counts):
         before = int(ends[first - 1]) if first else 0
         last = max(
-            first + 1, int(np.searchsorted(ends, before + MAX_POINTS_AT_ONCE, "right"))
+            # At least one item, since a single long wall may exceed the limit.
+            first + 1,
+            int(np.searchsorted(ends, before + MAX_POINTS_AT_ONCE, "right")),
         )
         yield first, last
         first = last

@@ -20,7 +20,7 @@ MODULE: Final = "botyard.model.rasterjob"
 
 @dataclass(frozen=True, slots=True)
 class RasterRequest:
-    """Request to the worker: the scene and the cell size, m."""
+    """Request to the worker process: the scene to rasterise, and the edge of a cell, m."""
 
     scene: Scene
     resolution: float
@@ -28,7 +28,7 @@ class RasterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RasterAnswer:
-    """`Raster` as a message: its cells row by row, one byte per cell."""
+    """Answer of the worker process: the cells of a `Raster` row by row, one byte per cell."""
 
     rows: int
     columns: int
@@ -39,7 +39,7 @@ class RasterAnswer:
 
     @property
     def raster(self) -> Raster:
-        """Decoded raster.
+        """Raster that the answer contains.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class RasterAnswer:
 
 
 TYPES: Final = {"raster": RasterAnswer}
-"""Body types of the worker's messages."""
+"""Types of the bodies of the worker's messages, by kind of message."""
 
 
 def _answer(request: RasterRequest, send: Send) -> None:

@@ -1,9 +1,9 @@
-"""Readings of sensors and accessories as plain data, and actions of a gripper."""
+"""Readings of sensors and accessories as plain data, and the actions of a gripper."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class LaserScan:
     Attributes
     ----------
     stamp : float
-        Simulated time of the scan, s.
+        Simulated time of the first ray, s.
     frame_pose : Pose
         Pose of the laser in the robot's frame, m and rad.
     angle_min, angle_max, angle_increment : float
@@ -35,7 +35,16 @@ class LaserScan:
     ranges : (n,) float64 array
         Ranges, m, counter-clockwise; `range_max` if the beam hit nothing.
     intensities : (n,) int16 array
-        Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector.
+        Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector. Lidars whose
+        model has an `intensity` report that instead.
+    time_increment : float
+        Time from one ray to the next, s; negative if the last ray was measured first.
+    echoes : (e, n) float64 array
+        Ranges of each echo, m, nearest first, if the lidar has several; row 0 is `ranges`.
+    echo_intensities : (e, n) int16 array
+        Intensities of these echoes.
+    white_intensity : float
+        Intensity of a white surface head-on; 0: `intensities` are laser returns.
     """
 
     stamp: float
@@ -48,6 +57,12 @@ class LaserScan:
     range_max: float
     ranges: NDArray[np.float64]
     intensities: NDArray[np.int16]
+    time_increment: float = 0.0
+    echoes: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    echo_intensities: NDArray[np.int16] = field(
+        default_factory=lambda: np.zeros((0, 0), np.int16)
+    )
+    white_intensity: float = 0.0
 
     def __repr__(self) -> str:
         n = len(self.ranges)
@@ -65,8 +80,21 @@ class LaserScan:
         )
 
     @property
+    def returns(self) -> NDArray[np.int16]:
+        """Laser return of each reading, (n,): 0 nothing, 1 ordinary, more: a reflector.
+
+        A lidar with intensities reports at least twice the intensity of a white surface for a
+        reflector.
+        """
+        if not self.white_intensity:
+            return self.intensities
+        share = np.floor(self.intensities / self.white_intensity)
+        returns = np.where(self.intensities > 0, np.maximum(share, 1.0), 0.0)
+        return returns.astype(np.int16)
+
+    @property
     def angles(self) -> NDArray[np.float64]:
-        """Bearing of each reading, rad."""
+        """Bearing of each reading in the laser's frame, rad."""
         return self.angle_min + self.angle_increment * np.arange(
             len(self.ranges), dtype=np.float64
         )

@@ -1,4 +1,4 @@
-"""Regions of the plane, and their overlap with the outline of a body.
+"""Regions of the plane, and tests whether they overlap with the outline of a body.
 
 Shapes that only touch count as overlapping.
 """
@@ -14,7 +14,7 @@ Point = tuple[float, float]
 
 
 class Disc(NamedTuple):
-    """Disc: centre and radius, m."""
+    """Disc-shaped region: centre and radius, m."""
 
     x: float
     y: float
@@ -22,14 +22,22 @@ class Disc(NamedTuple):
 
 
 Region: TypeAlias = Disc | Outline
-"""Disc, or corners of a polygon, m.
+"""Type of a region: a disc, or the corners of a polygon, m.
 
 Two corners are a segment, and one corner is a point.
 """
 
 
 def placed(outline: Outline, pose: Pose) -> Outline:
-    """Return the outline of a body at a pose, in the world's frame."""
+    """Return the outline of a body at a pose, in the world's frame.
+
+    Parameters
+    ----------
+    outline : tuple of (float, float)
+        Corners in the frame of the body, m.
+    pose : Pose
+        Pose of the body in the world: m, m, rad.
+    """
     return tuple(transform_point(pose, x, y) for x, y in outline)
 
 
@@ -44,7 +52,15 @@ def reach(region: Region) -> tuple[float, float, float, float]:
 
 
 def overlaps(region: Region, outline: Outline) -> bool:
-    """Return whether a region and a polygon have a point in common."""
+    """Return whether a region and a polygon have a point in common.
+
+    Parameters
+    ----------
+    region : Disc or tuple of (float, float)
+        Disc, or corners of a polygon, m; two corners are a segment, one is a point.
+    outline : tuple of (float, float)
+        Corners of the polygon in the same frame, m. It need not be convex.
+    """
     if isinstance(region, Disc):
         x, y, radius = region
         if in_polygon(outline, x, y):
@@ -68,7 +84,15 @@ def _edges(outline: Outline) -> list[tuple[Point, Point]]:
 
 
 def _square_distance(x: float, y: float, a: Point, b: Point) -> float:
-    """Return the squared distance from (x, y) to the segment from a to b, m²."""
+    """Return the squared distance from a point to a segment, m².
+
+    Parameters
+    ----------
+    x, y : float
+        Point, m.
+    a, b : (float, float)
+        Ends of the segment, m; they may be equal.
+    """
     dx, dy = b[0] - a[0], b[1] - a[1]
     length = dx * dx + dy * dy
     # Both ends of the segment may be the same point, which has no direction.
@@ -96,11 +120,15 @@ def _cross_each_other(a: Point, b: Point, c: Point, d: Point) -> bool:
 
 
 def _turn(o: Point, a: Point, b: Point) -> float:
+    """Return twice the signed area of the triangle with the corners o, a and b, m².
+
+    The area is positive if b lies to the left of the line from o to a.
+    """
     return (a[0] - o[0]) * (b[1] - o[1]) - (a[1] - o[1]) * (b[0] - o[0])
 
 
 def _is_between(a: Point, b: Point, p: Point) -> bool:
-    """Return whether p, which lies on the line through a and b, lies between them."""
+    """Return whether p lies between a and b; p must lie on the line through them."""
     return min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[
         1
     ] <= max(a[1], b[1])

@@ -1,6 +1,6 @@
-"""Description of a robot: body, limits, odometry, sensors and protocol constants.
+"""Description of a robot model: body, limits, odometry, sensors and protocol constants.
 
-It is frozen and in SI units.
+Descriptions are frozen and in SI units.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from botyard.model.devices import (
     is_device,
     standard_device,
 )
+from botyard.model.drivechecks import check_drive
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.kinematics import (
     DEFAULT_TRACK,
     Axes,
     Drive,
+    FourWheels,
     Kinematics,
     MotionLimits,
+    Steering,
 )
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import check_types, parameter, range_problems
@@ -39,22 +42,21 @@ from botyard.model.sensors import (
     check_latency,
 )
 from botyard.model.shapes import set_fields
+from botyard.model.trailers import TrailerSpec
 from botyard.names import check_name
 from botyard.numerics.elementary import hypot
 from botyard.units import from_mm, mm
 
 MAX_SCALE = 100.0
-"""Largest factor of velocity commands."""
-MAX_WHEEL_RATIO = 2.0
-"""Largest ratio of the diameters of two wheels; its inverse is the smallest."""
+"""Largest factor by which a robot may scale velocity commands."""
 MIN_TRACK = 0.001
-"""Smallest distance of the driven wheels, m."""
+"""Smallest distance between the driven wheels, m."""
 MAX_TRACK = 1000.0
-"""Largest distance of the driven wheels, m."""
+"""Largest distance between the driven wheels, m."""
 EULER_RAMPS: Final = "euler"
 EXACT_RAMPS: Final = "exact"
 MAX_DRIFT: Final = 1e3
-"""Largest variance of `OdometryDrift`."""
+"""Largest variance in an `OdometryDrift`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class OdometryDrift:
                 )
 
     def as_tuple(self) -> tuple[float, float, float, float]:
-        """Return α1 to α4."""
+        """Return the variances α1 to α4."""
         return (
             self.turn_by_turn,
             self.turn_by_distance,
@@ -158,7 +160,7 @@ class CommandSpec:
 
 
 PLAIN_COMMANDS = CommandSpec()
-"""Commands take effect at once and unchanged."""
+"""Description without delay, rate or scale: commands take effect immediately and unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,15 +206,15 @@ class PioneerSpec:
 
     def __post_init__(self) -> None:
         check_types(self)
-        # Clients accept an empty name, which `check_name` refuses. A placeholder stands
-        # for it.
+        # Clients accept an empty name, which `check_name` refuses. For it, a
+        # placeholder is checked.
         check_name(self.class_name or " - ", "class of robots", ModelError)
         check_name(self.subclass or " - ", "subclass of robots", ModelError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatterySpec(DeviceSpec):
-    """Battery: its reports and, if a capacity is given, how it drains and charges.
+    """Description of a battery: its reports and, if it has a capacity, how it drains and charges.
 
     Attributes
     ----------
@@ -251,7 +253,7 @@ class BatterySpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotSpec:
-    """Robot model.
+    """Description of a robot model.
 
     Attributes
     ----------
@@ -321,6 +323,14 @@ class RobotSpec:
     dynamics : DynamicsSpec or None
         Mass properties, with which forces move it; None: its motion is purely
         kinematic.
+    steering : Steering or None
+        Steered axle of the drives ackermann and tricycle; None for all others.
+    wheels : FourWheels or None
+        Wheels of the drives skid and mecanum; None for all others.
+    trailers : tuple of TrailerSpec
+        Passive trailers behind the robot, from the front.
+    is_trailer : bool
+        Whether this is the model of a trailer, see `trailer_spec`.
 
     Raises
     ------
@@ -332,7 +342,16 @@ class RobotSpec:
     description: str = ""
     color: str = "red"
     drive: Drive = parameter(
-        Drive.DIFF, words={"diff": Drive.DIFF, "omni": Drive.OMNI, "none": Drive.NONE}
+        Drive.DIFF,
+        words={
+            "diff": Drive.DIFF,
+            "omni": Drive.OMNI,
+            "ackermann": Drive.ACKERMANN,
+            "tricycle": Drive.TRICYCLE,
+            "skid": Drive.SKID,
+            "mecanum": Drive.MECANUM,
+            "none": Drive.NONE,
+        },
     )
     outline: Outline = parameter(
         ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2)),
@@ -368,6 +387,10 @@ class RobotSpec:
     )
     gyro: bool = False
     dynamics: DynamicsSpec | None = None
+    steering: Steering | None = parameter(None, is_brief=True)
+    wheels: FourWheels | None = parameter(None, is_brief=True)
+    trailers: tuple[TrailerSpec, ...] = parameter((), is_brief=True)
+    is_trailer: bool = parameter(False, is_brief=True)
 
     # States of older versions lack the fields that were added later.
     __setstate__ = set_fields
@@ -382,20 +405,7 @@ class RobotSpec:
                 f"{EXACT_RAMPS}, found {self.ramps!r}"
             )
 
-        if not 1.0 / MAX_WHEEL_RATIO <= self.wheel_ratio <= MAX_WHEEL_RATIO:
-            raise ModelError(
-                f"robot {self.name}: odometry.wheel_ratio must be from "
-                f"{1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "
-                f"found {self.wheel_ratio:g}"
-            )
-
-        # UMBmark's model of unequal wheels needs two wheels on one axle.
-        if self.wheel_ratio != 1.0 and not self.kinematics.has_two_wheels:
-            raise ModelError(
-                f"robot {self.name}: odometry.wheel_ratio needs two "
-                "driven wheels (drive diff)"
-            )
-
+        check_drive(self)
         # Clients turn by the conversion factor, so it must follow the track.
         if self.track is not None:
             if not MIN_TRACK <= self.track <= MAX_TRACK:
@@ -407,14 +417,15 @@ class RobotSpec:
             object.__setattr__(
                 self,
                 "pioneer",
-                replace(self.pioneer, diff_conv=1.0 / mm(0.5 * self.track)),
+                # Wheels that scrub count by their effective track.
+                replace(self.pioneer, diff_conv=1.0 / mm(self.kinematics.lever)),
             )
 
         for device in self.devices:
             if device.type in CARRIED:
                 raise ModelError(
-                    f"robot {self.name}: devices: a {device.type} belongs to "
-                    f"{CARRIED[device.type]}"
+                    f"robot {self.name}: devices: expected no {device.type} in this "
+                    f"list, because it is set in the field {CARRIED[device.type]}"
                 )
 
         if len(self.outline) < 3:
@@ -438,7 +449,7 @@ class RobotSpec:
 
     @property
     def kinematics(self) -> Kinematics:
-        """Kinematics of the robot."""
+        """Kinematics of the robot: its drive, wheels and motion limits."""
         # The factor is the inverse of half the track in mm (pioneer-protocol §16).
         track, factor = self.track, self.pioneer.diff_conv
         if track is None:
@@ -448,10 +459,24 @@ class RobotSpec:
             limits=self.limits,
             track=track,
             wheel_radius=self.wheel_radius,
+            steering=self.steering,
+            wheels=self.wheels,
         )
 
     def device(self, kind: str) -> Any:
-        """Return the first device of a kind, or None."""
+        """Return the description of the robot's first device of a kind.
+
+        Parameters
+        ----------
+        kind : str
+            Name of the kind, for example ``gps`` or ``laser``.
+
+        Returns
+        -------
+        DeviceSpec or None
+            Kinds that every robot has (`STANDARD`) give their default. None: the model
+            has no such device.
+        """
         if kind in CARRIED:
             return next(iter(self._carried(kind)), None)
         return next(
@@ -466,7 +491,9 @@ class RobotSpec:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Return a device by kind, or None: ``spec.gps`` is ``spec.device("gps")``."""
+            """Return the description of a device by its kind: ``spec.gps`` is
+            ``spec.device("gps")``.
+            """
             # Python looks up special methods before the class is complete; those must
             # fail fast.
             if name.startswith("_") or not is_device(name):
@@ -480,9 +507,9 @@ class RobotSpec:
 
     @property
     def equipment(self) -> tuple[DeviceSpec, ...]:
-        """All devices of the robot.
+        """Descriptions of all devices of the robot.
 
-        These are the devices with their own field, such as `lasers`, the standard
+        They are the devices with a field of their own, such as `lasers`, the standard
         devices, and `devices`.
         """
         # The order is fixed, because it numbers several devices of a kind.
@@ -495,7 +522,14 @@ class RobotSpec:
         )
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
-        """Return a copy with this device, which replaces all devices of its kind."""
+        """Return a copy of the model with this device, which replaces all devices of its kind.
+
+        Parameters
+        ----------
+        device : DeviceSpec
+            Device to fit. One that is empty or a default only removes the others of its
+            kind.
+        """
         if device.type in CARRIED:
             name = CARRIED[device.type]
             changes: dict[str, Any] = {
@@ -512,6 +546,24 @@ class RobotSpec:
             else (*others, device),
         )
 
+    def trailer_spec(self, k: int) -> RobotSpec:
+        """Return the model of a trailer of this robot, which is a body without a drive.
+
+        Parameters
+        ----------
+        k : int
+            Number of the trailer, from 1.
+        """
+        return RobotSpec(
+            name=f"{self.name}_trailer",
+            description=f"trailer {k} of {self.name}",
+            color=self.color,
+            drive=Drive.NONE,
+            outline=self.trailers[k - 1].outline,
+            returns=self.returns,
+            is_trailer=True,
+        )
+
     @property
     def front(self) -> float:
         """Distance from the centre of rotation to the front of the body, m."""
@@ -521,12 +573,12 @@ class RobotSpec:
     def radius(self) -> float:
         """Distance from the centre of rotation to the farthest corner of the body, m.
 
-        Cases of sensors do not count.
+        The cases of sensors are not included.
         """
         return max(hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)
 
     def _repr_png_(self) -> bytes:
-        """Return the picture that notebooks show."""
+        """Return a PNG picture of the robot, which notebooks show."""
         return robot_png(self)
 
 

@@ -1,4 +1,4 @@
-"""Schema of robot files.
+"""Structure of robot files, and conversion of their contents to robot models.
 
 `botyard.model.filetables` converts regular tables; only irregular parts have code here.
 Lengths are metres. Angles are degrees in files, because people write them, and radians
@@ -61,11 +61,11 @@ class _TransducerKeys(Strict, kw_only=True):
 _LASER: Final = FileTable(
     LaserSpec, name="LaserFile", base=_LaserKeys, apart=("pose", "flipped")
 )
-"""Table of a laser model."""
+"""Conversion for the table of a laser model."""
 LASER_MOUNT: Final = FileTable(
     LaserSpec, name="LaserMount", base=_MountKeys, apart=("type_name",)
 )
-"""Table of a laser on a robot.
+"""Conversion for the table of a laser that is mounted on a robot.
 
 Its `type` names a laser of the library. If the table describes the laser fully, `type`
 is only a name.
@@ -76,7 +76,7 @@ _SINGLE: Final = FileTable(
     base=_TransducerKeys,
     apart=("pose", "connected", "range_min", "range_max"),
 )
-"""Table of a single transducer whose settings differ from those its ring sets."""
+"""Conversion for the table of a single transducer, whose settings differ from the ring's."""
 
 if TYPE_CHECKING:
     _Single: TypeAlias = Any
@@ -116,7 +116,7 @@ _ROBOT: Final = FileTable(
     RobotSpec,
     name="RobotFile",
     base=_RobotKeys,
-    apart=("name", "lasers", "sonar", "devices"),
+    apart=("name", "lasers", "sonar", "devices", "is_trailer"),
 )
 LaserFile: Final = _LASER.type
 RobotFile: Final = _ROBOT.type
@@ -128,8 +128,13 @@ RobotFile: Final = _ROBOT.type
 def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
     """Move device tables, such as ``[bumpers]``, to the front of ``[[devices]]``.
 
-    Instead of a table, ``true`` stands for a device with default parameters, and
-    ``false`` for no device.
+    Instead of a table, the value may be ``true``, for a device with default
+    parameters, or ``false``, for no device.
+
+    Parameters
+    ----------
+    table : mapping
+        Contents of a robot file, not validated yet. The function does not change it.
 
     Raises
     ------
@@ -163,10 +168,15 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
-    """Return the keys of a robot file that describe devices.
+    """Return the keys of a robot file that describe the robot's devices.
 
     A device that is the only one of its kind gets a table under its own key. If a kind
     occurs twice, all devices go into one list of tables.
+
+    Parameters
+    ----------
+    devices : sequence of DeviceSpec
+        Devices without a field of their own in `RobotSpec`.
     """
     kinds = [d.type for d in devices]
     if len(set(kinds)) == len(kinds):
@@ -178,7 +188,16 @@ def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
 
 
 def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserSpec:
-    """Return the mounted laser that a file (`LaserFile`) describes.
+    """Return the mounted laser that a file describes.
+
+    Parameters
+    ----------
+    file : LaserFile
+        Validated contents of the file of a laser model.
+    pose : Pose
+        Mounting in the frame of the robot: m, m, rad.
+    flipped : bool
+        Whether it is mounted upside down.
 
     Raises
     ------
@@ -189,7 +208,7 @@ def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserS
 
 
 def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
-    """Return a laser mounted on a robot (`LaserMount`).
+    """Return the laser that a table of a robot file mounts on a robot (`LaserMount`).
 
     Parameters
     ----------
@@ -269,7 +288,7 @@ def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
 
 
 def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
-    """Convert a file (`RobotFile`) to a robot.
+    """Return the robot model that the contents of a robot file (`RobotFile`) describe.
 
     Parameters
     ----------
@@ -301,7 +320,7 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
 
 
 def to_table(spec: RobotSpec) -> dict[str, Any]:
-    """Return the contents of a robot file.
+    """Return the contents of the robot file that describes a model.
 
     `to_spec` converts them back to `spec`, except for rounding of the last digit of
     angles.

@@ -1,6 +1,6 @@
 """Interface between protocols and robots, in SI units.
 
-It has no sockets, clocks or arrays of the engine. A session gets a `RobotPort` and
+The interface contains no sockets, clocks or arrays of the engine. A session gets a `RobotPort` and
 needs nothing else of the program. Commands are queued and take effect in the next step.
 Readings come from the last snapshot, so protocols cannot disturb each other (design
 §2). `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet` implement the interface;
@@ -28,16 +28,18 @@ from botyard.model.robotstate import BodyColumns, RobotState, Timing
 
 
 class Fleet(Protocol):
-    """All robots of a simulation as arrays, for sessions that are served in batches."""
+    """Interface of all robots of a simulation, as arrays, for sessions that are served in
+    batches.
+    """
 
     @property
     def state(self) -> BodyColumns:
-        """State of the last snapshot."""
+        """State of all bodies in the last snapshot."""
         ...
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Row of each robot in `state`."""
+        """Row of each robot in `state`, by name."""
         ...
 
     @property
@@ -47,9 +49,9 @@ class Fleet(Protocol):
 
     @property
     def layout(self) -> int:
-        """Version of the layout.
+        """Version of the layout of rows and readings.
 
-        It changes with the rows of robots or the offsets of readings.
+        The version changes when rows of robots or offsets of readings change.
         """
         ...
 
@@ -68,10 +70,10 @@ class Fleet(Protocol):
         ...
 
     @property
-    def board_versions(self) -> NDArray[np.int64]:
-        """Versions of all controller boards, (n,); `board_of` states a robot's index.
+    def boards(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """Versions, (n,), and joystick buttons, (n, 2), of all controller boards.
 
-        A version changes with the values that the board shows in reports.
+        A version or a button changes whenever the reports of the board do.
         """
         ...
 
@@ -106,9 +108,17 @@ class Fleet(Protocol):
         ...
 
     def age_us(self, key: Hashable) -> int:
-        """Return the age of a range sensor's available reading, µs of simulated time.
+        """Return the age of a range sensor's available reading.
 
-        The age is 0 if the reading was measured after the last step.
+        Parameters
+        ----------
+        key : hashable
+            Key (robot, kind, index) of the sensor.
+
+        Returns
+        -------
+        int
+            Simulated time since the measurement, µs; 0: measured after the last step.
         """
         ...
 
@@ -139,7 +149,7 @@ class Fleet(Protocol):
 
 
 class RobotPort(Protocol):
-    """Robot for a session; each session has its own port."""
+    """Interface of one robot for one session; each session has a port of its own."""
 
     @property
     def name(self) -> str:
@@ -153,12 +163,12 @@ class RobotPort(Protocol):
 
     @property
     def fleet(self) -> Fleet:
-        """All robots of the robot's simulation."""
+        """All robots of the simulation, as arrays."""
         ...
 
     @property
     def electrics(self) -> Electrics:
-        """Battery, digital lines and temperature."""
+        """Controller board of the robot: battery, digital lines and temperature."""
         ...
 
     @property
@@ -168,7 +178,7 @@ class RobotPort(Protocol):
 
     @property
     def timing(self) -> Timing:
-        """Durations of a step."""
+        """Durations of a step: simulated, requested and measured."""
         ...
 
     @property
@@ -208,6 +218,40 @@ class RobotPort(Protocol):
         """
         ...
 
+    def set_velocities(
+        self,
+        rows: NDArray[np.int64],
+        v: NDArray[np.float64] | None = None,
+        w: NDArray[np.float64] | None = None,
+        vy: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Queue velocities of many robots, as `set_velocity` on the port of each.
+
+        Parameters
+        ----------
+        rows : (n,) int64
+            Rows of the robots (`Fleet.rows`).
+        v, w, vy : (n,) float64, optional
+            See `set_velocity`. None: unchanged for all.
+        """
+        ...
+
+    def set_steering(
+        self, steer: float, v: float | None = None, rate: float | None = None
+    ) -> None:
+        """Steer a car-like robot to an angle, and drive; other robots ignore it.
+
+        Parameters
+        ----------
+        steer : float
+            Steering angle, rad, positive to the left.
+        v : float, optional
+            Forward velocity, m/s; None keeps it.
+        rate : float, optional
+            Limit of the rate of the angle, rad/s; 0: the model's own; None keeps it.
+        """
+        ...
+
     def move(self, distance: float) -> None:
         """Queue a straight move by a signed distance, m, by odometry."""
         ...
@@ -233,15 +277,28 @@ class RobotPort(Protocol):
         ...
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue limits of speed, m/s, and turn rate, rad/s; None: unchanged."""
+        """Queue limits of speed.
+
+        Parameters
+        ----------
+        v : float or None
+            Greatest forward speed, m/s; None: unchanged.
+        w : float or None
+            Greatest turn rate, rad/s; None: unchanged.
+        """
         ...
 
     def set_ramp(
         self, axis: int, accel: float | None = None, decel: float | None = None
     ) -> None:
-        """Queue acceleration and deceleration of an axis, m/s² or rad/s².
+        """Queue acceleration and deceleration of an axis.
 
-        None leaves a value unchanged. The axis is 0 forward, 1 lateral, 2 rotation.
+        Parameters
+        ----------
+        axis : int
+            0: forward, 1: to the left, 2: rotation.
+        accel, decel : float or None
+            Magnitudes, m/s²; of axis 2 rad/s². None: unchanged.
         """
         ...
 
@@ -260,6 +317,11 @@ class RobotPort(Protocol):
     def set_pose(self, pose: Pose) -> None:
         """Queue placing the robot at a true pose; odometry stays.
 
+        Parameters
+        ----------
+        pose : Pose
+            Pose in the frame of the world: m, m, rad.
+
         Raises
         ------
         CommandError
@@ -268,7 +330,14 @@ class RobotPort(Protocol):
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad).
+        """Queue one coordinate of the true pose.
+
+        Parameters
+        ----------
+        axis : int
+            0: x, 1: y, 2: heading.
+        value : float
+            Coordinate, m; heading, rad.
 
         Raises
         ------
@@ -283,7 +352,7 @@ class RobotPort(Protocol):
         ...
 
     def subscribe_sonar(self, on: bool) -> None:
-        """Subscribe to the sonar, or unsubscribe."""
+        """Subscribe to the sonar of the robot, or unsubscribe."""
         ...
 
     def sonar(self) -> SonarReadings | None:
@@ -292,7 +361,7 @@ class RobotPort(Protocol):
 
     @property
     def gripper(self) -> Gripper | None:
-        """Gripper, to be commanded; None for a robot without gripper."""
+        """Gripper of the robot, for commands; None for a robot without a gripper."""
         ...
 
     def gripper_state(self) -> GripperState | None:
@@ -308,7 +377,7 @@ class RobotPort(Protocol):
 
     @property
     def devices(self) -> Mapping[str, DeviceReader]:
-        """Further sensors by name."""
+        """Further sensors of the robot by name."""
         ...
 
     def subscribe_device(self, name: str, on: bool) -> None:
@@ -316,7 +385,7 @@ class RobotPort(Protocol):
         ...
 
     def report_bits(self) -> Mapping[str, int]:
-        """Return bits of devices in the standard information packet, by field."""
+        """Return the bits that devices set in the standard information packet, by field."""
         ...
 
     # -- changes of the robot from outside
@@ -345,7 +414,17 @@ class RobotPort(Protocol):
         ...
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Set the digital inputs in `mask` of one byte to the bits of `states`."""
+        """Set digital inputs of one byte.
+
+        Parameters
+        ----------
+        byte : int
+            Index of the byte; 0 is the one in the SIP.
+        mask : int
+            Bits of the inputs to set; the others keep their states.
+        states : int
+            New states of these bits.
+        """
         ...
 
     def set_analog_input(self, port: int, value: int) -> None:
@@ -353,17 +432,17 @@ class RobotPort(Protocol):
         ...
 
     def press_estop(self, pressed: bool) -> None:
-        """Press or release the emergency stop button."""
+        """Press or release the emergency stop button of the robot."""
         ...
 
     def describe(self) -> list[str]:
-        """Return the whole state as lines of text, for the log."""
+        """Return the whole state of the robot as lines of text, for the log."""
         ...
 
     @property
     # -- lasers
     def n_lasers(self) -> int:
-        """Number of lasers."""
+        """Number of lasers of the robot."""
         ...
 
     def configure_laser(
@@ -383,9 +462,9 @@ class RobotPort(Protocol):
         ...
 
     def subscribe_laser(self, index: int, on: bool) -> None:
-        """Subscribe to a laser, or unsubscribe."""
+        """Subscribe to a laser of the robot, or unsubscribe."""
         ...
 
     def laser(self, index: int) -> LaserScan:
-        """Return the scan of the last step."""
+        """Return the scan that a laser of the robot had in the last step."""
         ...

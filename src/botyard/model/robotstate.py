@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.geometry import Pose, Twist
-from botyard.model.kinematics import Axes
+from botyard.model.kinematics import Axes, Kinematics
 
 
 class RobotState(NamedTuple):
@@ -26,7 +26,8 @@ class RobotState(NamedTuple):
         Motors are enabled; the robot is blocked while translating; an emergency stop is
         in progress.
     limits, accel, decel : Axes
-        Speed limits, accelerations and decelerations in force; m/s, m/s² and rad.
+        Speed limits (m/s, rad/s), accelerations and decelerations (m/s², rad/s²) in
+        force.
     odometry_error : Axes
         Proportional errors of odometry in force.
     path : (float, float)
@@ -81,21 +82,54 @@ class BodyColumns(Protocol):
         ...
 
     @property
+    def steer(self) -> NDArray[np.float64]:
+        """Wheels, (n, 7), or no rows: the first column has steering angles, rad.
+
+        Of Mecanum drives it has the distance to the left by odometry, m.
+        """
+        ...
+
+    @property
     def odom_frame(self) -> NDArray[np.float64]:
-        """World poses of odometry's origin when last set, (n, 3): m, m, rad."""
+        """World pose of each body's odometry origin when it was last set, (n, 3): m, m, rad."""
         ...
 
     @property
     def motors(self) -> NDArray[np.int8]:
-        """Whether the motors are on, (n,): 1 if so."""
+        """Whether the motors of each body are on, (n,): 1 if they are, otherwise 0."""
         ...
 
     @property
     def stall(self) -> NDArray[np.int8]:
-        """Whether an obstacle stalls the body, (n,): 1 if so."""
+        """Whether an obstacle stalls each body, (n,): 1 if so, otherwise 0."""
         ...
 
     @property
     def contact(self) -> NDArray[np.uint64]:
-        """Bit mask of the sectors in contact, (n,)."""
+        """Sectors of each body's outline that are in contact, as a bit mask, (n,)."""
         ...
+
+
+def wheel_path(
+    state: BodyColumns, row: int, kinematics: Kinematics
+) -> tuple[float, float, float]:
+    """Return the distances by odometry that wheels have rolled since a robot was added.
+
+    Parameters
+    ----------
+    state : BodyColumns
+        State of all bodies.
+    row : int
+        Row of the robot.
+    kinematics : Kinematics
+        Its drive.
+
+    Returns
+    -------
+    tuple of float
+        Distance forward and to the left, m, and rotation, rad. Only Mecanum wheels count
+        the distance to the left.
+    """
+    forward, turned = state.path[row].tolist()
+    left = float(state.steer[row, 0]) if kinematics.counts_sideways else 0.0
+    return forward, left, turned

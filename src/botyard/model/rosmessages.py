@@ -21,12 +21,12 @@ R = TypeVar("R")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 SCAN: Final = "sensor_msgs/LaserScan"
 OWN: Final = ("default", "nav2")
-"""Name profiles of botyard itself, with all its topics.
+"""Name profiles of botyard itself, which have all topics.
 
 Each other profile has only the topics of the program that it imitates.
 """
 CLOUDS: Final = ("sensor_msgs/PointCloud", "sensor_msgs/PointCloud2")
-"""Types of messages with points."""
+"""Names of the message types that hold points."""
 
 
 # -- names
@@ -53,7 +53,7 @@ class Place:
     type_name: str = ""
 
     def named(self, pattern: str) -> str:
-        """Return a topic or frame of the device, see `RosMessage`.
+        """Return the name of a topic or frame of the device, see `RosMessage`.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Rays(NamedTuple):
     farthest: NDArray[np.float64]
 
     def points(self, ranges: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return the end points (k, 3), m, of ranges (n,), m, in the robot's frame."""
+        """Return the end points of ranges on the rays, (k, 3), m, in the robot's frame."""
         # ROS points are 32-bit floats; computing with them halves the memory.
         ends: NDArray[np.float32] = ranges.astype(np.float32)[:, None] * self.directions
         ends += self.origins
@@ -123,9 +123,9 @@ class Rays(NamedTuple):
 
 
 class ScanArrays(NamedTuple):
-    """Marks a sensor_msgs/LaserScan with a range and an intensity for each beam.
+    """Mark of a topic whose message is a sensor_msgs/LaserScan made from the beams' ranges.
 
-    The intensity is the laser return.
+    The message has a range and an intensity for each beam; the intensity is the laser return.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class ScanArrays(NamedTuple):
 
 
 def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.float32]:
-    """Return ranges, (n,) m, with readings at the minimum range as negative infinity.
+    """Return ranges, (n,) m, in which readings at the minimum range are negative infinity.
 
     See REP-117. A minimum of 0 m belongs to a laser that measures from its origin.
     """
@@ -176,7 +176,7 @@ def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.fl
 
 
 class EndPoints(NamedTuple):
-    """Marks a cloud message (`CLOUDS`) of the end points of the device's beams.
+    """Mark of a topic whose message (`CLOUDS`) has the end points of the device's beams.
 
     Attributes
     ----------
@@ -188,12 +188,12 @@ class EndPoints(NamedTuple):
 
 
 def point_cloud(points: NDArray[np.float32]) -> dict[str, Any]:
-    """Return the fields of a sensor_msgs/PointCloud of points (n, 3), m."""
+    """Return the fields of a sensor_msgs/PointCloud with points (n, 3), m."""
     return {"points": [{"x": x, "y": y, "z": z} for x, y, z in points.tolist()]}
 
 
 def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
-    """Return the fields of a sensor_msgs/PointCloud2 of points (n, 3), m."""
+    """Return the fields of a sensor_msgs/PointCloud2 with points (n, 3), m."""
     count = len(points)
     return {
         "height": 1,
@@ -216,7 +216,7 @@ def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosMessage(Generic[S, R]):
-    """ROS topic with readings of a device.
+    """Declaration of a ROS topic with readings of a device.
 
     Names of topics and frames may have these fields, for robots with several devices of
     the kind:
@@ -255,6 +255,8 @@ class RosMessage(Generic[S, R]):
         For kinds with beams: how the message follows from their ranges. The messages of
         all robots are then made at once, and faster than by `fields`, which must give
         the same message.
+    applies : callable or None
+        Whether a device with this description has the topic; None: each has it.
     """
 
     topic: str
@@ -267,9 +269,10 @@ class RosMessage(Generic[S, R]):
     about: str = ""
     version: Callable[[R], Hashable] | None = None
     beams: ScanArrays | EndPoints | None = None
+    applies: Callable[[S], bool] | None = None
 
     def __post_init__(self) -> None:
-        """Validate the patterns and the type.
+        """Check the name patterns and the message type.
 
         Raises
         ------

@@ -1,6 +1,6 @@
-"""Description of a world's static parts: walls, points, objects and places.
+"""Description of the static parts of a world: walls, points, objects and places.
 
-It is frozen, in metres and radians, with REP-103 axes.
+Descriptions are frozen, in metres and radians, with REP-103 axes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from botyard.api import arguments
 from botyard.api.extensions import extension
 from botyard.errors import ArgumentError, ModelError
 from botyard.geometry import Pose
+from botyard.model.floor import Floor
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.parameters import check_types
 from botyard.model.raster import Raster, rasterise
+from botyard.model.shapes import set_fields
 from botyard.model.tracing import TracedCells, trace
 
 Float2D = NDArray[np.float64]
@@ -51,7 +53,7 @@ class GeoReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Named place: a goal, a dock, a home.
+    """Named place on a map: a goal, a dock or a home.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialWalls:
-    """Walls with limited visibility: glass, curtains, mirrors, painted lines.
+    """Range of walls with limited visibility: glass, curtains, mirrors or painted lines.
 
     Attributes
     ----------
@@ -118,6 +120,11 @@ class SpecialWalls:
 
 def _empty(columns: int) -> Float2D:
     return np.zeros((0, columns))
+
+
+# Old pickles of returns have no material. Kernels are made of the module of the class, which
+# therefore imports nothing for this.
+Returns.__setstate__ = set_fields  # type: ignore[attr-defined]
 
 
 # Comparing arrays gives arrays, so scenes have no generated equality.
@@ -159,6 +166,8 @@ class Scene:
         Start pose of the first robot; None if the map has none.
     georeference : GeoReference or None
         Position of the origin on Earth.
+    floor : Floor or None
+        Picture, zones and pheromone fields of the floor; None: a plain floor.
 
     Raises
     ------
@@ -183,6 +192,9 @@ class Scene:
     view: tuple[float, float, float, float] | None = None
     start: Pose | None = None
     georeference: GeoReference | None = None
+    floor: Floor | None = None
+
+    __setstate__ = set_fields
 
     def __post_init__(self) -> None:
         # The class is frozen, so only this call can set the converted arrays.
@@ -197,8 +209,9 @@ class Scene:
         for wall in self.special_walls:
             if not 0 <= wall.first <= wall.last <= len(self.segments):
                 raise ModelError(
-                    f"special walls: expected rows of the {len(self.segments)} "
-                    f"segments, found {wall.first} to {wall.last}"
+                    "special walls: expected a range within the "
+                    f"{len(self.segments)} segments, found {wall.first} to "
+                    f"{wall.last}"
                 )
 
     def __repr__(self) -> str:
@@ -292,7 +305,7 @@ class Scene:
           and other grids trace maps. The inside of other closed walls, such as halls
           and blocks made of lines, is free.
 
-        A traced raster comes back unchanged, including free margins, if it is the whole
+        A traced raster is returned unchanged, including free margins, if it is the whole
         map and the resolution is its own: cell borders then coincide, and outlines
         cross no cell. If the resolution is a whole fraction of the raster's resolution,
         each cell becomes several cells. Otherwise borders are multiples of the
@@ -323,7 +336,7 @@ class Scene:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no walls, points and boxes (no map)."""
+        """Whether the map is empty: it has no walls, points or boxes."""
         return not (len(self.segments) or len(self.points) or self.boxes)
 
     @property
@@ -358,7 +371,7 @@ class Scene:
 
     @property
     def center(self) -> Pose:
-        """Centre of the bounds; the origin for an empty world."""
+        """Centre of the bounds of the map, m; the origin for an empty world."""
         box = self.bounds
         return (
             Pose()
@@ -367,7 +380,7 @@ class Scene:
         )
 
     def _repr_png_(self) -> bytes:
-        """Return the picture that notebooks show."""
+        """Return a PNG picture of the scene, which notebooks show."""
         return scene_png(self)
 
 
@@ -379,10 +392,16 @@ def scene_png(scene: Scene) -> bytes:
 
 
 def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> bool:
-    """Return whether the point (x, y) lies inside the polygon.
+    """Return whether a point lies inside a polygon.
 
-    The function uses the even-odd rule (Shimrat, 1962). For two corners (a line) the
-    result is False.
+    The function uses the even-odd rule (Shimrat, 1962).
+
+    Parameters
+    ----------
+    corners : tuple of (float, float)
+        Corners of the polygon, m. For two corners (a line) the result is False.
+    x, y : float
+        Point in the same frame, m.
     """
     inside = False
     for (x1, y1), (x2, y2) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -394,13 +413,20 @@ def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> 
 
 
 def check_extent(lines: Float2D, what: str) -> None:
-    """Refuse lines, (n, 4) m, or points, (n, 2) m, that exceed the size of maps.
+    """Raise an error for lines or points that exceed the largest size of maps.
+
+    Parameters
+    ----------
+    lines : (n, 4) or (n, 2) float64
+        Lines x1, y1, x2, y2, or points x, y, m.
+    what : str
+        Name of the parameter in error messages.
 
     Raises
     ------
     ArgumentError
-        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the
-        origin.
+        The lines or points are wider or higher than `MAX_EXTENT_M`, or farther than
+        that from the origin.
     """
     ends = lines.reshape(-1, 2)
     if len(ends):

@@ -7,7 +7,7 @@ in the sensor's frame, counter-clockwise from its forward axis.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from botyard.errors import ModelError
@@ -31,17 +31,27 @@ Simulated time has whole microseconds.
 """
 
 
+MAX_SWEEP_S: Final = 10.0
+"""Longest duration of a sweep of a lidar, s."""
+MAX_INTENSITY: Final = 10_000.0
+"""Highest intensity of a white surface; brighter reflectors must fit into 16 bits."""
+MAX_ECHOES: Final = 8
+"""Highest number of echoes of a ray."""
 MAX_LATENCY_S: Final = 60.0
 """Largest latency of readings and commands, s."""
 
 
 def check_latency(what: str, latency: float, jitter: float) -> None:
-    """Refuse a latency or a jitter, s, that is out of range.
+    """Check that a latency and its jitter are within their ranges.
 
     Parameters
     ----------
     what : str
         Start of the error message.
+    latency : float
+        Time from a measurement or a command until it takes effect, s.
+    jitter : float
+        Half-width of the uniform error of the latency, s.
 
     Raises
     ------
@@ -67,7 +77,16 @@ def _check_missing(what: str, share: float) -> None:
 
 
 def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
-    """Refuse a rate, Hz, that is out of range.
+    """Check that a rate is within its range.
+
+    Parameters
+    ----------
+    what : str
+        Start of the error message.
+    rate : float
+        Rate, Hz; 0: in every step.
+    name : str
+        Name of the parameter in the error message.
 
     Raises
     ------
@@ -82,7 +101,7 @@ def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaserSpec(DeviceSpec):
-    """Scanning laser range finder.
+    """Description of a scanning laser range finder.
 
     Attributes
     ----------
@@ -139,6 +158,20 @@ class LaserSpec(DeviceSpec):
     missing : float
         Fraction of the rays, 0 to 1, that return nothing although they hit an object;
         drawn for each ray of each scan. Such rays read `range_max`.
+    time_increment : float
+        Time from one ray to the next, s, as in a LaserScan message; negative for a lidar that
+        turns clockwise. The rays of a scan are then cast along the motion of the robot, and
+        the sweep ends at the time of the measurement. 0: all rays at one instant.
+    white_range : float
+        Range at which the lidar just detects a white, matt surface that it hits head-on, m.
+        Dark, oblique and glossy surfaces are lost at shorter ranges, see
+        `botyard.model.materials`. 0: the lidar detects each surface.
+    intensity : float
+        Intensity that is reported for a white surface head-on; others are in proportion to
+        the remitted light, compensated for distance. 0: the laser return is reported.
+    echoes : int
+        Highest number of echoes of a ray, nearest first; 1: the strongest echo alone.
+        Glass and mesh give an echo and let the ray pass.
 
     Raises
     ------
@@ -165,6 +198,12 @@ class LaserSpec(DeviceSpec):
     latency: float = parameter(0.0, unit="s", is_brief=True)
     jitter: float = parameter(0.0, unit="s", is_brief=True)
     missing: float = parameter(0.0, is_brief=True)
+    time_increment: float = parameter(
+        0.0, unit="s", low=-MAX_SWEEP_S, high=MAX_SWEEP_S, is_brief=True
+    )
+    white_range: float = parameter(0.0, unit="m", low=0.0, high=1e6, is_brief=True)
+    intensity: float = parameter(0.0, low=0.0, high=MAX_INTENSITY, is_brief=True)
+    echoes: int = parameter(1, low=1, high=MAX_ECHOES, is_brief=True)
 
     # States of older versions lack the fields that were added later.
     __setstate__ = set_fields
@@ -204,15 +243,32 @@ class LaserSpec(DeviceSpec):
                     f"found {getattr(self, name):g}"
                 )
 
+        if abs(self.time_increment) * self.samples > MAX_SWEEP_S:
+            raise ModelError(
+                f"laser {self.type_name}: a sweep must take at most {MAX_SWEEP_S:g} s, "
+                f"found {self.samples} rays every {self.time_increment:g} s"
+            )
+
+        if self.echoes > 1 and not self.white_range:
+            raise ModelError(
+                f"laser {self.type_name}: echoes need a white_range, found none"
+            )
+
     @property
     def increment(self) -> float:
         """Angle between neighbouring rays, rad; 0 for a single ray."""
         return self.fov / (self.samples - 1) if self.samples > 1 else 0.0
 
+    def without_optics(self) -> LaserSpec:
+        """Return the same laser with all rays at one instant, which detects each surface."""
+        return replace(
+            self, time_increment=0.0, white_range=0.0, intensity=0.0, echoes=1
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transducer:
-    """One sonar transducer.
+    """Description of one sonar transducer.
 
     Attributes
     ----------
@@ -237,7 +293,7 @@ class Transducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SonarSpec(DeviceSpec):
-    """Ring of sonar transducers.
+    """Description of a ring of sonar transducers.
 
     Attributes
     ----------
@@ -324,7 +380,18 @@ class SonarSpec(DeviceSpec):
                 )
 
     def limits_of(self, transducer: Transducer) -> tuple[float, float]:
-        """Return the range limits (min, max) of a transducer, m."""
+        """Return the range limits of a transducer.
+
+        Parameters
+        ----------
+        transducer : Transducer
+            Transducer of this ring. Limits that it lacks are the limits of the ring.
+
+        Returns
+        -------
+        low, high : float
+            Least and greatest range, m.
+        """
         low, high = transducer.range_min, transducer.range_max
         return (
             self.range_min if low is None else low,

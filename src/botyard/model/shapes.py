@@ -1,4 +1,4 @@
-"""Field-by-name forms of descriptions, for digests and pickles.
+"""Conversion of descriptions to their fields by name, for digests and pickles.
 
 Digests and pickles by field name stay valid when a class changes.
 
@@ -21,6 +21,25 @@ import numpy as np
 from botyard.errors import StateError
 
 _FIRST: Final = """
+AprilTagSpec: type pose fov width tag_size min_pixels max_angle faces pixel_deviation missing
+    update_rate
+CliffSensorSpec: type positions
+GnssSpec: type pose deviation drift drift_time multipath vertical update_rate
+ImuSpec: type pose gyro_noise accel_noise gyro_bias accel_bias gyro_walk accel_walk has_orientation
+    update_rate
+InfraredSpec: type pose fov range_min range_max rays max_incidence noise range_deviation range_share
+    missing update_rate
+LedsSpec: type pose count radius
+LineSensorSpec: type positions noise
+OmniCameraSpec: type pose range_max range_deviation bearing_deviation missing occlusion update_rate
+PheromonePenSpec: type pheromone position rate max_rate
+PheromoneSensorSpec: type pheromone positions
+RangeAndBearingSpec: type pose range_max bandwidth loss range_deviation bearing_deviation occlusion
+    update_rate
+UltrasonicSpec: type pose fov range_min range_max rays max_incidence noise range_deviation
+    range_share missing update_rate
+UwbSpec: type pose range_max height deviation hidden_bias hidden_deviation missing hidden_missing
+    update_rate
 ActuatorSpec: name parent at offer
 Area: kind name corners
 Axes: x y a
@@ -36,7 +55,11 @@ DynamicsSpec: mass inertia center friction floor_friction restitution linear_dam
 ElectricsSpec: type
 EncodersSpec: type
 FiducialFinderSpec: type pose range_min range_max range_max_id fov
+Floor: color picture zones fields
+FloorPicture: pixels resolution origin
+FloorZone: name corners color slip speed_limit odometry_scale hole
 Gains: p d
+FourWheels: wheelbase track_factor slide slip errors
 GeoReference: latitude longitude altitude
 GpsSpec: type x y dop
 GripperSpec: type reach opening thickness paddle_time lift_time
@@ -47,6 +70,7 @@ MotionLimits: max_speed accel decel top_accel heading_speed
 NormalErrorsSpec: type sensor range_bias range_deviation range_share bearing_deviation
 OdometryDrift: turn_by_turn turn_by_distance distance_by_distance distance_by_turn
 Offer: namespace passive low high children joint_names joint_positions
+PheromoneField: name area cell half_life color full
 PioneerSpec: class_name subclass dist_conv angle_conv vel_conv range_conv diff_conv vel2_div watchdog ticks_per_mm
 Place: kind name pose has_heading
 PoseController: linear angular force
@@ -62,8 +86,10 @@ Scene: name source map_file segments special_walls traced points resolution boxe
 SonarSpec: type type_name transducers fov range_min range_max noise rays update_rate measurement_rate latency jitter
     missing
 SpecialWalls: first last returns
+Steering: wheelbase limit rate offset by_angle
 TableIrSpec: type positions in_io_packet
 TracedCells: first last rows columns width height origin
+TrailerSpec: outline hitch length limit
 Transducer: pose connected range_min range_max fov noise
 VehicleSpec: name chassis wheels max_power max_brake steering offer
 ViewSpec: name parent is_light position orientation parameters offer
@@ -74,7 +100,7 @@ FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(names.split())
     for name, names in re.findall(r"(\w+):([^:]*)(?=\n\w|$)", _FIRST.strip())
 }
-"""Fields of each class of descriptions in the first state format, in their order then.
+"""Names of the fields of each class of descriptions in the first state format, in their order.
 
 Add a new class of descriptions with its current fields. Change a line only together
 with the state format (`botyard.engine.state.VERSION`).
@@ -83,9 +109,9 @@ _PLAIN: Final = frozenset({bool, int, float, str, bytes, type(None), np.ndarray}
 
 
 class _DigestFields(NamedTuple):
-    """Fields of a class that a digest covers.
+    """Names of the fields of a class that a digest covers.
 
-    The first fields always count. Later fields come with the digested form of their
+    The first fields always count. Later fields are kept with the digested form of their
     default.
     """
 
@@ -104,14 +130,27 @@ def _digest_fields(kind: type[Any]) -> _DigestFields:
 
 
 def _default(field: Field[Any]) -> Any:
-    """Return the digested default of a field; MISSING: the field has no default."""
+    """Return the default of a field as it enters digests; MISSING: the field has no default."""
     if field.default_factory is not MISSING:
         return digested(field.default_factory())
     return field.default if field.default is MISSING else digested(field.default)
 
 
 def digested(value: Any) -> Any:
-    """Return the digested content of a description as lists, mappings and values."""
+    """Return the content of a description as it enters digests: lists, mappings and values.
+
+    Parameters
+    ----------
+    value : object
+        Description, or lists, tuples and mappings of them. Arrays and plain values are
+        returned as they are.
+
+    Returns
+    -------
+    object
+        Descriptions become mappings of field names to digested values, without later
+        fields that have their default.
+    """
     kind = type(value)
     # Most values are plain, so they are tested first.
     if kind in _PLAIN:
@@ -163,6 +202,18 @@ def set_fields(self: Any, values: Sequence[Any]) -> None:
 
     Such a class uses this function as ``__setstate__``. Old pickles hold the values of
     `FIRST` in that order; fields without a value get their default.
+
+    Parameters
+    ----------
+    self : object
+        New instance of a description, whose fields are set.
+    values : sequence
+        Values without names, as many as fields in `FIRST` or in the present class.
+
+    Raises
+    ------
+    ValueError
+        The number of values fits neither.
     """
     here = fields(self)
     first = FIRST[type(self).__name__]
@@ -185,7 +236,7 @@ def set_fields(self: Any, values: Sequence[Any]) -> None:
 
 
 class _Packed:
-    """Description that pickles as its class and the names of its fields."""
+    """Replacement for a description in a pickle: its class, and its field values by name."""
 
     __slots__ = ("_kind", "_values")
 
@@ -197,7 +248,20 @@ class _Packed:
 
 
 def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return the description that a pickled `_Packed` stands for."""
+    """Return the description that a `_Packed` object in a pickle stands for.
+
+    Parameters
+    ----------
+    kind : class
+        Class of the description.
+    values : mapping of str to object
+        Values by name of the field. Missing fields get their default.
+
+    Raises
+    ------
+    StateError
+        The class has no such field: another version wrote the pickle.
+    """
     here = {one.name for one in fields(kind) if one.init}
     unknown = sorted(values.keys() - here)
     if unknown:
@@ -210,7 +274,7 @@ def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def packed(value: Any, known: dict[int, Any]) -> Any:
-    """Return a value for pickle that stores descriptions by field name.
+    """Return a replacement for a value in a pickle, in which fields are stored by name.
 
     Unpickling gives the original value back. Plain pickle stores dataclasses with slots
     by position, so a class with an additional field would misread the values.

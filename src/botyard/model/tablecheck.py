@@ -1,4 +1,4 @@
-"""Validation of plain data against the structures of a table, with errors by key."""
+"""Check of plain data against the structure of a table; errors name the key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """Base of structures that refuse unknown keys."""
+    """Base class of structures that do not accept unknown keys."""
 
 
 class TableError(ModelError):
@@ -48,14 +48,23 @@ class TableError(ModelError):
     def inside(self, where: str) -> TableError:
         """Return the same error as seen from an enclosing table.
 
-        `where` is the path of this table in the enclosing table.
+        Parameters
+        ----------
+        where : str
+            Path of this table in the enclosing table.
         """
         return TableError(
             f"{where}.{self.where}" if self.where else where, self.reason, self.key
         )
 
     def of(self, file: str) -> TableError:
-        """Return the same error with the name of a file or model."""
+        """Return the same error with the name of a file or model in front of the text.
+
+        Parameters
+        ----------
+        file : str
+            Name of the file or of the model.
+        """
         return TableError(self.where, self.reason, self.key, file)
 
 
@@ -66,7 +75,7 @@ def checked(
     *,
     strict: bool = True,
 ) -> S:
-    """Validate plain data and convert it to a structure.
+    """Return plain data from a file as a structure, after a check.
 
     Parameters
     ----------
@@ -121,6 +130,17 @@ def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
 
     msgspec writes ``[...]`` for a key of a mapping. The wrong entry is found by
     validating halves of the mapping.
+
+    Parameters
+    ----------
+    place : str
+        Path in the message of msgspec, for example ``$.robots[...].pose``.
+    raw : object
+        Plain data that was refused.
+    kind : type
+        Structure to which it does not convert.
+    strict : bool
+        As for `checked`.
     """
     while "[...]" in place:
         before, _, after = place.partition("[...]")
@@ -160,7 +180,7 @@ _PLACE: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
 def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
-    """Return plain data with another value at a path."""
+    """Return a copy of plain data with another value at a path."""
     if not steps:
         return value
     step, *rest = steps
@@ -172,7 +192,7 @@ def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
 
 
 def _check_numbers(value: object, where: str = "") -> None:
-    """Refuse the first number in a structure that is NaN, infinite or too large.
+    """Raise an error for the first number of a structure that is NaN, infinite or too large.
 
     The limit is `MAX_NUMBER`. Values of mappings are not searched, because they are
     converted, and checked, as structures of their own.
@@ -199,7 +219,7 @@ def _check_numbers(value: object, where: str = "") -> None:
 
 
 def _plain_message(reason: str) -> str:
-    """Translate msgspec's message into the terms of files."""
+    """Return msgspec's message in words for readers of the file."""
     words = {
         "`array`": "a list",
         "`object`": "keys and values",
@@ -223,7 +243,7 @@ def _plain_message(reason: str) -> str:
 
 @cache
 def _keys(kind: Any) -> frozenset[str]:
-    """Return the keys of a structure and of the structures in it."""
+    """Return the names of the keys of a structure, and of the structures in it."""
     found, seen, left = set(), set(), [kind]
     while left:
         one = left.pop()

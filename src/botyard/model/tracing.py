@@ -1,4 +1,4 @@
-"""Conversion of scan points and rasters to walls.
+"""Conversion of scan points and rasters to walls (tracing).
 
 The result is the exact outline of the union of the points' squares, in as few long
 segments as possible.
@@ -25,6 +25,7 @@ from botyard.numerics.elementary import cosine_sine
 Float2D = NDArray[np.float64]
 Int1D = NDArray[np.int64]
 
+# Map files round coordinates to millimetres.
 LATTICE_TOLERANCE = 1e-3
 """Largest distance of a point from the lattice, as a fraction of the resolution."""
 MAX_STEPS = 2**31
@@ -76,9 +77,9 @@ class TracedCells:
             0 <= self.rows <= MAX_STEPS and 0 <= self.columns <= MAX_STEPS
         ):
             raise ModelError(
-                "traced cells: expected rows of the segments, and a size, found "
-                f"{self.first} to {self.last}, "
-                f"{self.rows} × {self.columns} cells"
+                "traced cells: expected a range of rows of the segments, and "
+                f"numbers of rows and columns from 0 to {MAX_STEPS}, found rows "
+                f"{self.first} to {self.last}, {self.rows} × {self.columns} cells"
             )
 
         sides = (
@@ -93,9 +94,9 @@ class TracedCells:
             # The comparisons are written so that NaN fails them.
         ):
             raise ModelError(
-                "traced cells: expected a size of cells and an origin in m, "
-                f"found {self.width:g} × {self.height:g} at "
-                f"{tuple(self.origin)}"
+                "traced cells: expected cells larger than 0 m, and sides and an "
+                f"origin within {MAX_SIDE:g} m, found {self.width:g} m × "
+                f"{self.height:g} m at {tuple(self.origin)}"
             )
 
     @property
@@ -115,17 +116,24 @@ def trace(
 ) -> tuple[Float2D, tuple[TracedCells, ...]]:
     """Return the outlines of the solid cells of a raster, and their mark.
 
-    The outlines, (k, 4) m, are in the world's frame. They are `segments` and `traced`
-    of a scene.
-
     Parameters
     ----------
-    solid, allow
-        See `mask_to_segments`.
+    solid : (rows, columns) bool array
+        Row 0 is the lowest, column 0 the leftmost.
     edge : float
         Edge of a cell, m.
     origin : Pose
-        Lower left corner of cell (0, 0), and direction of the rows.
+        Lower left corner of cell (0, 0), and direction of the rows: m, m, rad.
+    allow : callable, optional
+        Called with the number of further segments before they are made; may raise.
+        Default: any number.
+
+    Returns
+    -------
+    segments : (k, 4) float64
+        Outlines x1, y1, x2, y2 in the frame of the world, m: `Scene.segments`.
+    traced : tuple of TracedCells
+        One mark of all these segments: `Scene.traced`.
     """
     segments = place_segments(
         mask_to_segments(solid, allow or _any_number) * edge, origin
@@ -144,18 +152,40 @@ def trace(
 
 
 def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
-    """Return which of the `wanted` keys occur in `sorted_keys`."""
+    """Return which of some keys occur among sorted keys.
+
+    Parameters
+    ----------
+    sorted_keys : (n,) int64
+        Keys, ascending; at least one.
+    wanted : (k,) int64
+        Keys to look up.
+
+    Returns
+    -------
+    (k,) bool
+        Whether each wanted key is there.
+    """
     at = np.searchsorted(sorted_keys, wanted)
-    # A position after the end would be no valid index; any other cannot match.
+    # A position after the end is no valid index. Index 0 replaces it: its key is
+    # smaller than the wanted one, so they cannot match.
     at[at == len(sorted_keys)] = 0
     found: NDArray[np.bool_] = sorted_keys[at] == wanted
     return found
 
 
 def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
-    """Return the first and the last key of each run of consecutive keys.
+    """Return the first and the last key of each run of consecutive numbers.
 
-    The arrays are empty if there are no keys.
+    Parameters
+    ----------
+    keys : (n,) int64
+        Keys, ascending and different; there may be none.
+
+    Returns
+    -------
+    first, last : (k,) int64
+        Ends of the runs, both inclusive.
     """
     breaks = np.flatnonzero(np.diff(keys) != 1)
     first = np.concatenate([keys[:1], keys[breaks + 1]])
@@ -164,9 +194,18 @@ def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
 
 
 def _edges(across: Int1D, along: Int1D) -> Float2D:
-    """Return the outline edges of unit squares that run in the `along` direction.
+    """Return the outline edges of unit squares that run along one axis.
 
-    The rows of the result are (across, along start, across, along end).
+    Parameters
+    ----------
+    across, along : (n,) int64
+        Cell of each square, across and along the axis, not negative. Squares may
+        repeat.
+
+    Returns
+    -------
+    (k, 4) float64
+        Across, start along, across, end along, in cells.
     """
     # The stride keeps keys of different columns from being consecutive.
     stride = int(along.max()) + 3
@@ -187,10 +226,15 @@ def _edges(across: Int1D, along: Int1D) -> Float2D:
 
 
 def _distinct(points: Float2D) -> Float2D:
-    """Return the unique points, sorted.
+    """Return the different points, sorted.
 
     The function does what np.unique does, but sorts the points as complex numbers,
     which releases the GIL.
+
+    Parameters
+    ----------
+    points : (n, 2) float64
+        Points, m.
     """
     keys = np.sort(np.ascontiguousarray(points).view(np.complex128).ravel())
     kept: Float2D = keys[
@@ -217,6 +261,7 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     """
     if not len(points):
         return np.zeros((0, 4))
+    # A quarter of the limit leaves room for the stride of the keys.
     if float(np.abs(points).max()) / resolution >= MAX_STEPS / 4:
         return _four_edges(_distinct(points), resolution)
     # Most points share the phase of their coordinates within a cell. The most frequent
@@ -239,6 +284,7 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
         np.concatenate([upright, level]) * resolution
         + np.tile(origin + low * resolution, 2)
     ]
+    # Points off the lattice keep their own squares, so that no shape changes.
     rest = _distinct(points[~on_lattice])
     if len(rest):
         segments.append(_four_edges(rest, resolution))
@@ -246,7 +292,20 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
 
 
 def _four_edges(points: Float2D, resolution: float) -> Float2D:
-    """Return the four edges of the square of each point."""
+    """Return the four edges of the square of each point.
+
+    Parameters
+    ----------
+    points : (n, 2) float64
+        Lower left corners, m.
+    resolution : float
+        Edge of a square, m.
+
+    Returns
+    -------
+    (4 · n, 4) float64
+        Edges x1, y1, x2, y2, m.
+    """
     x, y = points.T
     x2, y2 = x + resolution, y + resolution
     edges = ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y))
@@ -254,7 +313,7 @@ def _four_edges(points: Float2D, resolution: float) -> Float2D:
 
 
 def _any_number(_count: int) -> None:
-    """Allow any number of segments."""
+    """Accept any number of segments."""
 
 
 def mask_to_segments(
@@ -277,12 +336,26 @@ def mask_to_segments(
         outline.
     """
     level = _boundary_runs(solid, allow)
+    # The transposed raster turns columns into rows; the result is turned back.
     upright = _boundary_runs(solid.T, allow)
     return np.concatenate([level, upright[:, [1, 0, 3, 2]]])
 
 
 def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Float2D:
-    """Return the edges along the rows of a raster, as (start, height, end, height)."""
+    """Return the edges of solid cells that run along the rows of a raster.
+
+    Parameters
+    ----------
+    solid : (rows, columns) bool
+        Solid cells.
+    allow : callable
+        Called with the number of edges before they are made; may raise.
+
+    Returns
+    -------
+    (k, 4) float64
+        Start, height, end, height, in cells.
+    """
     rows, columns = solid.shape
     # Row i of `edge` lies between the raster's rows i − 1 and i.
     edge = np.zeros((rows + 1, columns), np.bool_)
@@ -295,6 +368,7 @@ def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Fl
     change[:, 0] = edge[:, 0] if columns else False
     change[:, columns] = edge[:, columns - 1] if columns else False
     np.not_equal(edge[:, 1:], edge[:, :-1], out=change[:, 1:columns])
+    # Asked before the segments exist, since the caller may refuse their number.
     allow(int(np.count_nonzero(change)) // 2)
     height, at = np.nonzero(change)
     return np.stack([at[::2], height[::2], at[1::2], height[1::2]], axis=1).astype(
@@ -335,6 +409,7 @@ def mask_to_rectangles(solid: NDArray[np.bool_], limit: int) -> Float2D:
             found.append((run[0], open_runs.pop(run), run[1], row))
         for run in runs:
             open_runs.setdefault(run, row)
+        # The work ends here, because callers refuse more than `limit` rectangles.
         if len(found) + len(open_runs) > limit:
             found += [(x0, y0, x1, row + 1) for (x0, x1), y0 in open_runs.items()]
             break
@@ -343,7 +418,21 @@ def mask_to_rectangles(solid: NDArray[np.bool_], limit: int) -> Float2D:
 
 
 def place_segments(segments: Float2D, at: Pose) -> Float2D:
-    """Transform segments (n, 4) from the frame of a pose to the world."""
+    """Transform segments from the frame of a pose to the world.
+
+    Parameters
+    ----------
+    segments : (n, 4) float64
+        Segments x1, y1, x2, y2 in the frame of the pose, m.
+    at : Pose
+        Pose of the frame in the world: m, m, rad.
+
+    Returns
+    -------
+    (n, 4) float64
+        Segments in the frame of the world, m; a copy.
+    """
+    # Without a turn coordinates keep all their bits.
     if at.th:
         c, s = cosine_sine(at.th)
         x, y = segments.reshape(-1, 2).T
@@ -354,6 +443,17 @@ def place_segments(segments: Float2D, at: Pose) -> Float2D:
 
 
 def closed(outline: Outline) -> Float2D:
-    """Return the edges of a polygon, (n, 4)."""
+    """Return the edges of a polygon, with the edge from the last corner to the first.
+
+    Parameters
+    ----------
+    outline : tuple of (float, float)
+        The n corners, m.
+
+    Returns
+    -------
+    (n, 4) float64
+        Edges x1, y1, x2, y2, m.
+    """
     corners = np.array(outline)
     return np.concatenate([corners, np.roll(corners, -1, axis=0)], axis=1)

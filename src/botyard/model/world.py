@@ -1,4 +1,4 @@
-"""Description of a complete world.
+"""Description of a complete world, as a world file holds it.
 
 A world has a scene, robots and moving objects, their controllers, and settings of the
 simulation.
@@ -26,7 +26,7 @@ ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Controller and its options.
+    """Controller of a robot by name, with its options.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRobot:
-    """Robot of a world.
+    """Robot in a world, with its start pose and controller.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def thing(
     max_speed: float = 2.0,
     max_turn: float = 3.0,
 ) -> RobotSpec:
-    """Return the model of a moving object: omnidirectional, with perfect odometry.
+    """Return the model of a moving object, which is omnidirectional and has perfect odometry.
 
     Its speed changes without acceleration limits.
 
@@ -153,7 +153,7 @@ def thing(
     max_speed, max_turn : float
         Top speeds, m/s and rad/s.
     """
-    # Accelerations of zero stand for "no limit". The watchdog is off, because no client
+    # Accelerations of zero mean "no limit". The watchdog is off, because no client
     # sends the commands that it waits for.
     fast = Axes(max_speed, max_speed, max_turn)
     return RobotSpec(

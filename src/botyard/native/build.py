@@ -31,6 +31,7 @@ os.environ["NUMBA_OPT"] = (
     # set before the import.
     "0"
 )
+# Intermediate code must not depend on the machine that builds.
 os.environ["NUMBA_CPU_NAME"] = "generic"
 
 import llvmlite.binding as llvm
@@ -39,6 +40,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from botyard.native import compiler
 
 _llvm: Any = llvm
+# Initialize all targets, for cross-compilation.
 _llvm.initialize_all_targets()
 _llvm.initialize_all_asmprinters()
 _llvm.initialize_native_asmparser()
@@ -47,7 +49,7 @@ compiler.is_building = True
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Target platform of a library.
+    """Target platform for which a library is built.
 
     Attributes
     ----------
@@ -152,7 +154,7 @@ no:
 }
 """,
 }
-"""LLVM functions that check whether this processor supports the code.
+"""Names of LLVM functions that check whether this processor can run the code.
 
 They test the CPUID bits (Intel, Software Developer's Manual, volume 2A) of a level of
 the x86-64 psABI. Other processors need no check.
@@ -161,7 +163,14 @@ _ALWAYS: Final = "define i32 @botyard_processor_fits() { ret i32 1 }"
 
 
 def symbol_of(entry: Entry[Any]) -> str:
-    """Return the symbol name of an entry in the library."""
+    """Return the symbol name of an entry (a kernel that Python calls) in the library.
+
+    Parameters
+    ----------
+    entry : Entry
+        The entry. Its argument types are no part of the name.
+    """
+    # Symbols of C contain no dots.
     return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
 
 
@@ -172,7 +181,7 @@ def build(
     folder: Path,
     whole: bool,
 ) -> Path:
-    """Link the library of these entries, and write the table (JSON) of its contents.
+    """Link a library of entries, and write the table (JSON) of its contents.
 
     Parameters
     ----------
@@ -197,6 +206,8 @@ def build(
     # run on any processor.
     common = _optimised(_common(target), target, COMMON_SYMBOLS)
     folder.mkdir(parents=True, exist_ok=True)
+
+    # Work in the same folder, because `os.replace` works within one file system only.
     with tempfile.TemporaryDirectory(dir=folder) as work:
         made = _link([common, *objects], target, Path(work))
         packages = {entry.package.name: entry.package for entry in entries}
@@ -204,6 +215,7 @@ def build(
             "platform": target.platform,
             "cpu": target.cpu,
             "file": target.file,
+            # The digest detects a damaged or truncated library before it is loaded.
             "library": digest_of([made]),
             "convention": digest_of(CONVENTION),
             "sources": {name: package.digest() for name, package in packages.items()},
@@ -211,6 +223,7 @@ def build(
             "entries": symbols,
         }
         (Path(work) / TABLE).write_text(json.dumps(table, indent=1), "utf-8")
+
         # Running processes keep the old, unlinked file mapped. The table follows last:
         # until then the old one does not match the new library, and the library is not
         # used.
@@ -223,7 +236,7 @@ def build(
 def object_of(
     entry: Entry[Any], target: Target, stage: Callable[[str], object] = lambda _: None
 ) -> bytes:
-    """Return the object file of an entry and all kernels that it calls.
+    """Return an object file with the code of an entry and of all kernels that it calls.
 
     Only the entry's symbol is visible.
 
@@ -262,11 +275,11 @@ COMMON_SYMBOLS: Final = (
     "botyard_fatal",
     "botyard_fatal_handler",
 )
-"""Symbols of the library in addition to its entries."""
+"""Names of the symbols that each library contains in addition to its entries."""
 
 
 def _common(target: Target) -> Any:
-    """Return the LLVM module of `COMMON_SYMBOLS`."""
+    """Return the LLVM module that defines `COMMON_SYMBOLS`."""
     module = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
     module.link_in(_llvm.parse_assembly(FATAL))
     return module
@@ -278,9 +291,30 @@ def _optimised(
     exported: Iterable[str],
     stage: Callable[[str], object] = lambda _: None,
 ) -> bytes:
-    """Compile a module to an object file that shows only the symbols `exported`."""
+    """Return an LLVM module as optimised object code, which shows only the symbols `exported`.
+
+    Parameters
+    ----------
+    module : llvmlite.binding.ModuleRef
+        Module; it is changed.
+    target : Target
+        The platform.
+    exported : iterable of str
+        Names of functions and variables that stay visible.
+    stage : callable
+        Called before each stage, see `object_of`.
+
+    Returns
+    -------
+    bytes
+        Object file of position-independent code.
+    """
     machine = _llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, opt=3, reloc="pic", codemodel="small"
+        # Shared libraries need position-independent code.
+        cpu=target.cpu,
+        opt=3,
+        reloc="pic",
+        codemodel="small",
     )
     module.triple, module.data_layout = target.triple, str(machine.target_data)
     # Internal linkage lets LLVM inline and drop functions, and avoids clashes of
@@ -291,6 +325,8 @@ def _optimised(
             value.linkage = "internal"
 
     options = _llvm.create_pipeline_tuning_options(speed_level=3)
+    # Loop vectorization is off by default in llvmlite, and most kernels are loops over
+    # arrays.
     options.loop_vectorization = True
     passes = _llvm.create_pass_builder(machine, options)
     stage("optimise")
@@ -301,10 +337,15 @@ def _optimised(
 
 
 def linker(target: Target) -> list[str]:
-    """Return the link command of a target.
+    """Return the command that links libraries for a target.
 
-    It is the system's C compiler for this machine, or the compiler of the ``ziglang``
+    The command runs the system's C compiler for this machine, or the compiler of the ``ziglang``
     wheel for any platform.
+
+    Parameters
+    ----------
+    target : Target
+        The platform.
 
     Raises
     ------
@@ -326,17 +367,36 @@ def linker(target: Target) -> list[str]:
 
 
 def _link(objects: Sequence[bytes], target: Target, work: Path) -> Path:
+    """Link object files to a shared library, and return its path.
+
+    Parameters
+    ----------
+    objects : sequence of bytes
+        Object files.
+    target : Target
+        The platform.
+    work : Path
+        Folder for temporary files and the library.
+
+    Raises
+    ------
+    RuntimeError
+        There is no linker, or it failed; the message has its output.
+    """
     made = work / target.file
     sources = [work / f"{number}.o" for number in range(len(objects))]
     for path, code in zip(sources, objects, strict=True):
         path.write_bytes(code)
     # Kernels call no function of the C library, so the link needs no system root.
     options = ["-shared", "-nostdlib", "-s"]
+
     # macOS links shared libraries with other options.
     if target.platform.startswith("darwin"):
         options = ["-dynamiclib", "-undefined", "dynamic_lookup"]
     command = [*linker(target), *options, "-o", str(made), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Do not raise on the exit status itself: that exception would hide the linker's own
+    # message.
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:3])} failed: {done.stderr.strip()}")
     return made

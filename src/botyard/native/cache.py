@@ -18,7 +18,7 @@ from botyard.processes.compiling import watch
 
 
 def cache_root() -> Path:
-    """Return the root folder of compiled kernels.
+    """Return the root folder of the caches of compiled kernels.
 
     It is ``NUMBA_CACHE_DIR`` if set, otherwise the user's cache folder. A path that is
     not absolute means that the user has no home folder: it cannot be used.
@@ -36,7 +36,7 @@ def cache_root() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Folder of the compiled code of one package.
+    """Folder that caches the compiled kernels of one package.
 
     Attributes
     ----------
@@ -53,7 +53,19 @@ class Cache:
 
 @functools.cache
 def cache_of(package: Package) -> Cache:
-    """Return the cache of a package's kernels, and create its folder."""
+    """Return the cache of a package's kernels; its folder is created if it is missing.
+
+    Parameters
+    ----------
+    package : Package
+        Kernels that are compiled together. A change of their sources gives another
+        folder.
+
+    Returns
+    -------
+    Cache
+        The same object in each call of a process.
+    """
     folder = cache_root() / f"{package.digest()}-{_numba_version()}"
     try:
         is_used = folder.is_absolute()

@@ -36,6 +36,8 @@ from botyard.native.kinds import ArrayKind, Kind, PackKind, ScalarKind
 from botyard.native.packages import Function, as_kernel
 from botyard.processes.compiling import Watch, watch
 
+# Numba and llvmlite have no types: `Any` keeps the checker from complaining at each
+# use.
 _numba: Any = numba
 _types: Any = types
 _ir: Any = ir
@@ -54,7 +56,13 @@ _BYTES: Final = _ir.IntType(8).as_pointer()
 
 
 class Listener(event.Listener):
-    """Reports Numba's compilations of botyard's functions to a `Watch`."""
+    """Listener that reports Numba's compilations of botyard's functions to a `Watch`.
+
+    Parameters
+    ----------
+    reporter : Watch
+        Receiver of starts and ends of compilations.
+    """
 
     def __init__(self, reporter: Watch) -> None:
         self.reporter = reporter
@@ -63,12 +71,23 @@ class Listener(event.Listener):
         """Report that Numba starts to compile a function.
 
         Compilations can be nested.
+
+        Parameters
+        ----------
+        found : Event
+            Event of Numba, with the dispatcher and the argument types.
         """
         if _is_ours(found):
             self.reporter.begin()
 
     def on_end(self, found: Any) -> None:
-        """Report that a compilation has ended, successfully or with an error."""
+        """Report that a compilation has ended, successfully or with an error.
+
+        Parameters
+        ----------
+        found : Event
+            Event of Numba, with the dispatcher and the argument types.
+        """
         if _is_ours(found):
             self.reporter.end(
                 tuple(found.data["args"]) in found.data["dispatcher"].overloads
@@ -76,24 +95,27 @@ class Listener(event.Listener):
 
 
 def _is_ours(found: Any) -> bool:
+    # Check the module, because other packages of the process may use Numba as well.
     function = getattr(found.data.get("dispatcher"), "py_func", None)
     return str(getattr(function, "__module__", "")).partition(".")[0] == "botyard"
 
 
 LISTENER: Final = Listener(watch)
-"""Listener of this process."""
+"""Listener to Numba's compilations in this process."""
+# Registered once, because Numba offers no look at present listeners.
 event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
 
 
 @intrinsic
 def _prefetch(_: Any, array: Any, row: Any) -> Any:
-    """LLVM's instruction for `prefetch` (Language Reference, llvm.prefetch).
+    """Define LLVM's instruction `prefetch` for Numba (Language Reference, llvm.prefetch).
 
     The constants are: a read, into all caches, of data.
     """
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         where = context.make_array(signature.args[0])(context, builder, given[0])
+        # The stride of the first axis leads from row to row.
         distance = _cgutils.unpack_tuple(builder, where.strides)[0]
         begin = builder.bitcast(where.data, _BYTES)
         number = context.cast(builder, given[1], signature.args[1], _types.int64)
@@ -104,10 +126,13 @@ def _prefetch(_: Any, array: Any, row: Any) -> Any:
             [
                 builder.gep(begin, [builder.mul(number, distance)]),
                 _INT32(0),
+                # Arguments in the order of the intrinsic: read, highest locality, data
+                # cache.
                 _INT32(3),
                 _INT32(1),
             ],
         )
+
         return context.get_dummy_value()
 
     return _types.void(array, row), code
@@ -122,21 +147,41 @@ _GLOBALS: Final[dict[str, dict[str, Any]]] = {}
 
 
 def dispatcher_of(function: Function) -> Any:
-    """Return Numba's dispatcher of a kernel.
+    """Return the Numba dispatcher of a kernel.
 
-    It has the same code, but its globals contain the dispatchers of other kernels
+    The dispatcher has the kernel's code, but its globals contain the dispatchers of other kernels
     instead of their Python functions.
+
+    Parameters
+    ----------
+    function : callable
+        Kernel, as `as_kernel` knows it.
+
+    Returns
+    -------
+    Dispatcher
+        The same one in each call, so that a kernel is compiled once for each set of
+        types.
     """
     names = _globals_of(function.__module__)
+    # The kernels of a module may call each other in a circle, which this table breaks.
     if function not in _DISPATCHERS:
         _DISPATCHERS[function] = _dispatcher(function, names)
     return _DISPATCHERS[function]
 
 
 def _globals_of(module: str) -> dict[str, Any]:
-    """Return the globals of a module's kernels, with dispatchers for kernels."""
+    """Return the globals of a module's kernels, with dispatchers for kernels.
+
+    Parameters
+    ----------
+    module : str
+        Name of an importable module.
+    """
     names = _GLOBALS.get(module)
     if names is None:
+        # Store the names before the loop, which may come back to this module through a
+        # circle of imports.
         names = _GLOBALS[module] = dict(vars(importlib.import_module(module)))
         for name, value in list(names.items()):
             if value is prefetch:
@@ -155,6 +200,15 @@ def _globals_of(module: str) -> dict[str, Any]:
 
 
 def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
+    """Return a new Numba dispatcher of a kernel.
+
+    Parameters
+    ----------
+    function : callable
+        Kernel.
+    names : dict
+        Globals in which its compiled code looks up names.
+    """
     how = as_kernel(function)
     assert how is not None
     # Numba looks names up in the function's globals, so a copy of the function gets
@@ -167,6 +221,7 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         function.__closure__,
     )
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
+
     # Kernels are called by address, so Numba's wrappers for Python and C would only
     # cost time.
     options: dict[str, Any] = {
@@ -175,11 +230,13 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         "no_cpython_wrapper": True,
         "no_cfunc_wrapper": True,
     }
+
     if how.inline == "machine" or (how.inline == "rows" and is_building):
         options["forceinline"] = True
     elif how.inline == "source":
         options["inline"] = "always"
 
+    # Objects are made for another processor: the cache of this one must not get them.
     if is_building:
         return _numba.njit(**options)(twin)
     cache = cache_of(how.package)
@@ -197,7 +254,13 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
 
 
 def type_of(kind: Kind) -> Any:
-    """Return Numba's type of a kind."""
+    """Return the Numba type that corresponds to the type of an argument.
+
+    Parameters
+    ----------
+    kind : Kind
+        Type of an argument. Arrays are in C order.
+    """
     if isinstance(kind, ArrayKind):
         return _types.Array(_numba.from_dtype(np.dtype(kind.dtype)), kind.ndim, "C")
     if isinstance(kind, ScalarKind):
@@ -209,6 +272,13 @@ def type_of(kind: Kind) -> Any:
 
 def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
     """Compile a kernel for these argument types, or load it from the cache.
+
+    Parameters
+    ----------
+    function : callable
+        Kernel.
+    kinds : sequence of Kind
+        Types of its arguments.
 
     Returns
     -------
@@ -241,6 +311,7 @@ def add_wrapper(
     symbol : str
         Name of the wrapper.
     """
+    # C has no one-bit type: bool is returned as a byte.
     kind = {"": _ir.VoidType(), "?": _ir.IntType(8), "d": _ir.DoubleType()}.get(
         result, _INT64
     )
@@ -249,6 +320,7 @@ def add_wrapper(
     )
     builder = _ir.IRBuilder(function.append_basic_block())
     value = _call(compiled, kinds, module, builder, function.args[0])
+
     if result == "":
         builder.ret_void()
     elif result == "?":
@@ -265,6 +337,11 @@ def add_rows_wrapper(
     The kernel has no result. The function takes a row of four words: the address of the
     rows, their length in words, the address of the int64 numbers of the rows to use,
     and the count of these numbers. The other parameters are as for `add_wrapper`.
+
+    Parameters
+    ----------
+    compiled, kinds, module, symbol
+        See `add_wrapper`.
     """
     function = _ir.Function(
         module, _ir.FunctionType(_ir.VoidType(), [_INT64.as_pointer()]), name=symbol
@@ -276,6 +353,8 @@ def add_rows_wrapper(
     table, numbers = (
         builder.inttoptr(word, _INT64.as_pointer()) for word in (table, numbers)
     )
+
+    # The loop is in machine code, so that a call from Python serves many rows.
     with cgutils.for_range(builder, count) as loop:
         number = builder.load(builder.gep(numbers, [loop.index]))
         _call(
@@ -292,7 +371,19 @@ def add_rows_wrapper(
 def _call(
     compiled: Any, kinds: Sequence[Kind], module: Any, builder: Any, words: Any
 ) -> Any:
-    """Call a kernel with the arguments in a row of words, and return its result."""
+    """Generate LLVM code that calls a kernel with the arguments in a row of words.
+
+    Parameters
+    ----------
+    compiled : CompileResult
+        Compiled kernel.
+    kinds : sequence of Kind
+        Types of its arguments.
+    module, builder : llvmlite.ir.Module, IRBuilder
+        Module, and the place in it.
+    words : llvmlite.ir.Value
+        Pointer to the row of words.
+    """
     context = compiled.target_context
     arguments, at = [], 0
     for taken in kinds:
@@ -311,13 +402,26 @@ def _call(
 
 
 def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
-    """Load the value whose words start at index `at`."""
+    """Generate LLVM code that loads a value from a row of words.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context, and the place in the LLVM module.
+    words : llvmlite.ir.Value
+        Pointer to the row.
+    at : int
+        Index of the first word of the value.
+    kind : Kind
+        Type of the value.
+    """
 
     def word(k: int) -> Any:
         return builder.load(builder.gep(words, [_INT64(k)]))
 
     if isinstance(kind, ScalarKind):
         if kind.code == "?":
+            # Only the lowest bit of the word is significant.
             return builder.trunc(word(at), _ir.IntType(1))
         return (
             builder.bitcast(word(at), _ir.DoubleType())
@@ -341,12 +445,23 @@ def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
 
 
 def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any:
-    """Return Numba's array structure for the words of address and shape."""
+    """Generate LLVM code that makes Numba's array structure from the words of address and shape.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context, and the place in the LLVM module.
+    words : list of llvmlite.ir.Value
+        Address, and length of each axis.
+    kind : ArrayKind
+        Type of the array.
+    """
     array = context.make_array(type_of(kind))(context, builder)
     size = np.dtype(kind.dtype).itemsize
     shape = words[1:]
-    # C order: the last axis is contiguous.
+    # In C order, the last axis is contiguous.
     strides = [_INT64(size)]
+
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
     _arrayobj.populate_array(
@@ -355,13 +470,15 @@ def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any
         shape=shape,
         strides=strides,
         itemsize=_INT64(size),
+        # References are not counted: the caller keeps the array alive.
         meminfo=None,
     )
+
     return array._getvalue()
 
 
 WRAPPER: Final = "botyard_entry"
-"""Name of wrappers that this process compiles."""
+"""Symbol name of the wrappers that this process compiles."""
 _LIBRARIES: Final[list[Any]] = []
 """Libraries that this process has compiled, kept alive for their machine code."""
 
@@ -369,12 +486,25 @@ _LIBRARIES: Final[list[Any]] = []
 def address_of_compiled(
     function: Function, kinds: Sequence[Kind], result: str, *, rows: bool
 ) -> int:
-    """Return the address of a kernel's wrapper, compiled now or loaded from the cache.
+    """Return the address of the wrapper of a kernel, which is compiled or loaded from the cache.
 
     The wrapper is `add_wrapper`, or `add_rows_wrapper` with `rows`.
+
+    Parameters
+    ----------
+    function : callable
+        Kernel.
+    kinds : sequence of Kind
+        Types of its arguments.
+    result : str
+        Code of the return type, as in `ScalarKind`; "" for none.
+    rows : bool
+        Whether the wrapper takes many rows of arguments.
     """
+    # Take the lock, because Numba's compiler has global state.
     with global_compiler_lock:
         library = with_wrapper(function, kinds, result, WRAPPER, rows=rows)
+        # Without a reference LLVM would free the code.
         _LIBRARIES.append(library)
         return int(library.get_pointer_to_function(WRAPPER))
 
@@ -382,9 +512,16 @@ def address_of_compiled(
 def with_wrapper(
     function: Function, kinds: Sequence[Kind], result: str, symbol: str, *, rows: bool
 ) -> Any:
-    """Return Numba's code library of a kernel and its wrapper.
+    """Return Numba's code library that contains a kernel and its wrapper.
 
     The caller holds Numba's lock.
+
+    Parameters
+    ----------
+    function, kinds, result, rows
+        See `address_of_compiled`.
+    symbol : str
+        Name of the wrapper.
     """
     # The wrapper is a library of its own, which links the kernel's compiled code.
     compiled = compile_kernel(function, kinds)

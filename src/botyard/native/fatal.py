@@ -29,9 +29,10 @@ SIGNALS: Final = tuple(
     for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
     if hasattr(signal, n)
 )
-"""Signals that the handler covers: the same ones as `faulthandler`."""
+"""Signals that the handler covers, the same ones as `faulthandler` covers."""
+# A static buffer, since memory cannot be allocated in a signal handler.
 _BLOCK: Final = 65536
-"""Size of the copy buffer, bytes."""
+"""Size of the buffer for copying the log, bytes."""
 WORDS: Final = (
     "open",
     "read",
@@ -47,9 +48,9 @@ WORDS: Final = (
     "message_size",
     "status",
 )
-"""Parameters of the handler, 64 bits each.
+"""Parameters of the handler in memory, 64 bits each.
 
-They are addresses of functions and of texts, flags and sizes. `log` is 0 without a log
+The parameters are addresses of functions and of texts, flags and sizes. `log` is 0 without a log
 file.
 """
 
@@ -98,7 +99,9 @@ leave:
   unreachable
 }}
 """
-"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of its parameters."""
+"""LLVM assembly code of the handler ``void botyard_fatal_handler(int number)`` and its
+parameters.
+"""
 
 
 def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], None]:
@@ -120,6 +123,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
         Restores the previous handlers. Nothing is installed if the system has no POSIX
         signals, or if both library and LLVM are missing.
     """
+    # Windows has no signals of this kind.
     code = _code() if os.name == "posix" else None
     if code is None:
         return lambda: None
@@ -129,11 +133,13 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
     parameters: dict[str, Any] = {
         name: getattr(system, name) for name in ("open", "read", "write", "_exit")
     }
+
     if log_file is not None:
         # A link or a FIFO in the place of a log must neither redirect the copy nor
         # block.
         safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         parameters |= {
+            # Absolute, because the process may change its folder before it crashes.
             "log": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file))),
             "copy": ctypes.create_string_buffer(
                 os.fsencode(os.path.abspath(log_file) + "-crash")
@@ -147,9 +153,11 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
     message = _message(log_file).encode()
     parameters |= {
         "message": ctypes.create_string_buffer(message),
+        # The text is made now: nothing can be formatted in a signal handler.
         "message_size": len(message),
         "status": status,
     }
+
     for k, name in enumerate(WORDS):
         value = parameters.get(name, 0)
         words[k] = (
@@ -158,6 +166,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
             else ctypes.cast(value, ctypes.c_void_p).value or 0
         )
 
+    # Addresses have 64 bits; the default of ctypes is int.
     system.signal.restype = ctypes.c_void_p
     system.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     # signal(2) and not Python's `signal.signal`, which defers to the interpreter.
@@ -166,6 +175,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
     def restore() -> None:
         for number, old in before.items():
+            # The handlers before, so that tests leave no trace.
             system.signal(number, old)
         keep.clear()
 
@@ -173,7 +183,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
 
 def _code() -> tuple[Any, int, list[Any]] | None:
-    """Return the handler's parameter array and address, and objects to keep alive.
+    """Return the handler's parameters and its address, and the objects that must stay alive.
 
     None means that neither the shipped library nor LLVM is available.
     """

@@ -7,13 +7,20 @@ from typing import Any
 from numpy.typing import NDArray
 
 CACHE_LINE: int = 64
-"""Bytes that a processor loads at once."""
+"""Number of bytes that a processor loads into its cache at once."""
 
 
 def prefetch(array: NDArray[Any], row: int) -> None:
     """Start to load the cache line of row `row` of an array.
 
-    In Python, and beyond the array, it does nothing.
+    The function does nothing in plain Python, or if the row is beyond the array.
+
+    Parameters
+    ----------
+    array : array
+        C-contiguous array.
+    row : int
+        Index along its first axis. It may be beyond the array, as no memory is read.
     """
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ArrayKind:
-    """Type of a C-contiguous array.
+    """Type of a kernel argument that is a C-contiguous array.
 
     Attributes
     ----------
@@ -36,15 +36,19 @@ class ArrayKind:
 
     @property
     def words(self) -> int:
-        """Number of words of a value."""
+        """Number of words that encode an array."""
         return 1 + self.ndim
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarKind:
-    """Type of a number, one word.
+    """Type of a kernel argument that is a number, one word.
 
-    `code` is ``q`` (int64), ``Q`` (uint64), ``d`` (float64) or ``?`` (bool).
+    Attributes
+    ----------
+    code : str
+        Format of `struct`: ``q`` (int64), ``Q`` (uint64), ``d`` (float64) or ``?``
+        (bool).
     """
 
     code: str
@@ -54,13 +58,21 @@ class ScalarKind:
 
     @property
     def words(self) -> int:
-        """Number of words of a value."""
+        """Number of words that encode a number."""
         return 1
 
 
 @dataclass(frozen=True, slots=True)
 class TupleKind:
-    """Type of a NamedTuple: the words of its fields in order."""
+    """Type of a kernel argument that is a NamedTuple: the words of its fields in order.
+
+    Attributes
+    ----------
+    cls : type
+        Class of the tuple.
+    fields : tuple of Kind
+        Types of its fields.
+    """
 
     cls: type[Any]
     fields: tuple[Kind, ...]
@@ -70,13 +82,19 @@ class TupleKind:
 
     @property
     def words(self) -> int:
-        """Number of words of a value."""
+        """Number of words that encode the tuple."""
         return sum(field.words for field in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class PackKind:
-    """Type of the address of a `Pack`."""
+    """Type of a kernel argument that is a `Pack`: the address of the packed words.
+
+    Attributes
+    ----------
+    of : TupleKind
+        Type of the packed tuple.
+    """
 
     of: TupleKind
 
@@ -85,13 +103,14 @@ class PackKind:
 
     @property
     def words(self) -> int:
-        """Number of words of a value."""
+        """Number of words that encode the address."""
         return 1
 
 
 Kind = ArrayKind | ScalarKind | TupleKind | PackKind
 
 _DTYPES: Final = {
+    # Complex numbers, texts and other byte orders have no form in kernels.
     np.dtype(name): name
     for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
 }
@@ -112,7 +131,17 @@ _NO_BYTES: Final = ctypes.c_char * 0
 
 
 def kind_of(value: Any) -> Kind:
-    """Return the argument type of a value.
+    """Return the type of a kernel argument, given its value.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a kernel.
+
+    Returns
+    -------
+    Kind
+        Type that all later calls must have.
 
     Raises
     ------
@@ -121,6 +150,7 @@ def kind_of(value: Any) -> Kind:
     """
     if isinstance(value, np.ndarray):
         dtype = _DTYPES.get(value.dtype)
+        # Refused here: a kernel would read the bytes as other numbers.
         if dtype is None:
             raise TypeError(f"kernels do not accept arrays of {value.dtype}")
         return ArrayKind(dtype, value.ndim)
@@ -129,8 +159,10 @@ def kind_of(value: Any) -> Kind:
         return PackKind(value.kind)
     if isinstance(value, tuple):
         return _tuple_kind(value)
+    # Before `np.integer`, of which it is a subclass.
     if isinstance(value, np.uint64):
         return SCALARS[np.uint64]
+
     for cls, number in (
         # bool comes first, because it is a subclass of int.
         (bool | np.bool_, bool),
@@ -152,7 +184,20 @@ def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
 
 
 def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
-    """Return the words of a value.
+    """Return the words that encode a value.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a kernel.
+    kind : Kind
+        Its type.
+
+    Returns
+    -------
+    tuple of int or float
+        One word for a number or a pack; address and shape for an array; the words of
+        all fields for a named tuple.
 
     Raises
     ------
@@ -170,6 +215,7 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
         return (address_of(value), *value.shape)
 
     if isinstance(kind, TupleKind):
+        # Tuples of other classes may have the same fields in another order.
         if type(value) is not kind.cls:
             raise TypeError(
                 f"expected {kind.cls.__name__}, found {type(value).__name__}"
@@ -190,6 +236,8 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
         return (value.address,)
 
     try:
+        # The trial finds numbers beyond 64 bits, which the caller's pack would report
+        # without a name.
         _NUMBERS[kind.code].pack(value)
     except (struct.error, OverflowError, ValueError):
         raise TypeError(f"expected {_RANGES[kind.code]}, found {value!r}") from None
@@ -198,7 +246,12 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
 
 
 def address_of(array: Any) -> int:
-    """Return the address of a C-contiguous array's elements or of a ``bytearray``.
+    """Return the address in memory of an array's elements or of a ``bytearray``.
+
+    Parameters
+    ----------
+    array : array or bytearray
+        Object that stays alive while the address is used.
 
     Raises
     ------
@@ -215,11 +268,131 @@ def address_of(array: Any) -> int:
         raise TypeError("an array must be contiguous in memory for kernels") from None
 
 
+class _Source:
+    """Generated source of an encoder.
+
+    Attributes
+    ----------
+    known : dict of str to object
+        Objects that the source names.
+    steps : list of str
+        Statements that take arguments apart.
+    checks : list of str
+        Conditions under which the words below are valid.
+    words : list of str
+        An expression for each word.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {
+            "address_": ctypes.addressof,
+            "bytes_": _NO_BYTES.from_buffer,
+        }
+        self.steps: list[str] = []
+        self.checks: list[str] = []
+        self.words: list[str] = []
+
+    def add(self, name: str, kind: Kind) -> None:
+        """Add the words of an argument.
+
+        Parameters
+        ----------
+        name : str
+            Name of a variable, which holds the argument.
+        kind : Kind
+            Its type.
+        """
+        if isinstance(kind, ScalarKind):
+            self.words.append(name)
+        elif isinstance(kind, PackKind):
+            self.known[f"{name}_kind"] = kind.of
+            # The words of a pack of another type would be used as other addresses.
+            self.checks.append(f"{name}.kind is {name}_kind")
+            self.words.append(f"{name}.address")
+        elif isinstance(kind, ArrayKind):
+            sizes = [f"{name}__{axis}" for axis in range(kind.ndim)]
+            # Assignment fails if the array has another number of dimensions.
+            self.steps.append(f"[{', '.join(sizes)}] = {name}.shape")
+            self.known[f"{name}_type"] = np.dtype(kind.dtype)
+            self.checks.append(f"{name}.dtype is {name}_type")
+            self.words += [f"address_(bytes_({name}))", *sizes]
+        else:
+            fields = [f"{name}__{field}" for field in kind.cls._fields]
+            self.known[f"{name}_cls"] = kind.cls
+            # Tuples of other classes may have the same fields in another order.
+            self.checks.append(f"type({name}) is {name}_cls")
+            self.steps.append(f"[{', '.join(fields)}] = {name}")
+            for field, sort in zip(fields, kind.fields, strict=True):
+                self.add(field, sort)
+
+
+def encoder(kinds: Iterable[Kind], names: Iterable[str]) -> Callable[..., bytes]:
+    """Return a function that encodes arguments of these types as a row of words.
+
+    Parameters
+    ----------
+    kinds : iterable of Kind
+        Types of the arguments, in order.
+    names : iterable of str
+        Names of the arguments.
+
+    Returns
+    -------
+    callable
+        Takes the arguments and returns their words, bytes. It raises the errors of
+        `words_of`.
+    """
+    kinds, names = tuple(kinds), tuple(names)
+    takes = ", ".join(names)
+    pack = struct.Struct("<" + format_of(kinds)).pack
+
+    def encode(*args: Any) -> bytes:
+        return pack(
+            *[
+                word
+                for arg, kind in zip(args, kinds, strict=True)
+                for word in words_of(arg, kind)
+            ]
+        )
+
+    source = _Source()
+    source.known |= {"pack_": pack, "encode_": encode}
+    for name, kind in zip(names, kinds, strict=True):
+        source.add(name, kind)
+
+    lines = [
+        *source.steps,
+        f"if {' and '.join(source.checks) or True}:",
+        f" return pack_({', '.join(source.words)})",
+    ]
+    # Source with a fixed list of words is faster than any loop over them. The slow
+    # function explains errors, and accepts read-only arrays and other forms of a type.
+    code = "\n  ".join(
+        [f"def fast({takes}):\n try:", *lines, "\n except Exception:\n  pass"]
+    )
+    exec(f"{code}\n return encode_({takes})\n", source.known)
+    fast: Callable[..., bytes] = source.known["fast"]
+
+    return fast
+
+
 def format_of(kinds: Iterable[Kind]) -> str:
-    """Return the format of `struct` for the words of these types."""
+    """Return the format of `struct` for the words of these types.
+
+    Parameters
+    ----------
+    kinds : iterable of Kind
+        Types of the arguments, in order.
+
+    Returns
+    -------
+    str
+        Format without byte order; each word has 8 bytes.
+    """
     codes = []
     for kind in kinds:
         if isinstance(kind, ScalarKind):
+            # One byte and seven of padding make a word.
             codes.append("?7x" if kind.code == "?" else kind.code)
         elif isinstance(kind, ArrayKind):
             codes.append("Q" + "q" * kind.ndim)
@@ -232,7 +405,7 @@ def format_of(kinds: Iterable[Kind]) -> str:
 
 
 class Pack(Generic[T]):
-    """A named tuple of arrays, encoded once; kernels get the address of its words.
+    """Named tuple of arrays that is encoded once; kernels get the address of its words.
 
     Parameters
     ----------
@@ -262,10 +435,10 @@ class Pack(Generic[T]):
         kind = _PACKED.get(type(value))
         if kind is None:
             kind = _tuple_kind(parts)
-        form = _FORMATS.get(kind)
-        if form is None:
-            form = _FORMATS[kind] = struct.Struct("<" + format_of([kind]))
-        self._words = bytearray(form.pack(*words_of(parts, kind)))
+        encode = _ENCODERS.get(kind)
+        if encode is None:
+            encode = _ENCODERS[kind] = encoder([kind], ["pack"])
+        self._words = bytearray(encode(value))
         _PACKED[type(value)] = kind
         self.source = value
         self.kind = kind
@@ -296,8 +469,16 @@ class LastPack(Generic[T]):
         self._last: Pack[T] | None = None
 
     def __call__(self, value: T) -> Pack[T]:
-        """Return the pack of `value`."""
+        """Return the pack of `value`.
+
+        Parameters
+        ----------
+        value : NamedTuple
+            Arrays, numbers and packs. It is compared by identity: a new tuple of the
+            same arrays is encoded again.
+        """
         last = self._last
+        # Identity is enough: tuples do not change, and arrays keep their addresses.
         if last is None or last.source is not value:
             last = self._last = Pack(value)
         return last
@@ -305,7 +486,8 @@ class LastPack(Generic[T]):
 
 _PACKED: Final[dict[type[Any], TupleKind]] = {}
 """Cached type of each class of tuples for `Pack`: it never changes."""
-_FORMATS: Final[dict[TupleKind, struct.Struct]] = {}
+_ENCODERS: Final[dict[TupleKind, Callable[..., bytes]]] = {}
+"""Encoder of each type of tuples for `Pack`."""
 
 
 __all__ = [
@@ -318,6 +500,7 @@ __all__ = [
     "ScalarKind",
     "TupleKind",
     "address_of",
+    "encoder",
     "format_of",
     "kind_of",
     "words_of",

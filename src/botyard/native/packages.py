@@ -21,14 +21,20 @@ CONVENTION: Final = [
     Path(__file__).with_name(name)
     for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")
 ]
-"""Files that define the calling convention and the other contents of the library.
+"""Source files that define the calling convention and the other contents of the library.
 
 Compiled code is invalid when they change.
 """
 
 
 def digest_of(files: Iterable[Path]) -> str:
-    """Return a hash of the names and contents of files, 16 characters."""
+    """Return a hash of the names and contents of files, 16 characters.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        Existing files; their order counts, their folders do not.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -36,12 +42,12 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 _KERNELS: Final[dict[Function, Kernel]] = {}
-"""All kernel functions."""
+"""Compilation options of all kernel functions, by function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Options of a kernel's compilation.
+    """Compilation options of a kernel.
 
     Attributes
     ----------
@@ -57,16 +63,22 @@ class Kernel:
 
 
 def as_kernel(value: Any) -> Kernel | None:
-    """Return the compilation options of a function; None if it is not a kernel."""
+    """Return the compilation options of a function; None if it is not a kernel.
+
+    Parameters
+    ----------
+    value : object
+        Any object, such as a global of a module.
+    """
     try:
         return _KERNELS.get(value)
-    # An unhashable value is not a function.
+    # An unhashable value cannot be a function, so it is not looked up.
     except TypeError:
         return None
 
 
 class Package:
-    """The kernels of one package, and the decorators that register them.
+    """Kernels of one package, and the decorators that register them.
 
     Parameters
     ----------
@@ -88,43 +100,69 @@ class Package:
         return digest_of([*CONVENTION, *self.sources])
 
     def kernel(self, function: Function) -> Function:
-        """Decorate a kernel that other kernels call.
+        """Register a function as a kernel that other kernels call (decorator).
 
         From Python it is a plain function.
+
+        Parameters
+        ----------
+        function : callable
+            Function over numbers, arrays and named tuples of them.
+
+        Returns
+        -------
+        callable
+            `function` itself, as for all these decorators.
         """
         _KERNELS[function] = Kernel(self, "no")
         return function
 
     def kernel_of_rows(self, function: Function) -> Function:
-        """Decorate a kernel that is called for many rows of arguments.
+        """Register a function as a kernel that is called for many rows of arguments (decorator).
 
-        See `botyard.native.kernels.RowsEntry`. A call with 150 arrays puts a thousand
+        See `botyard.native.rows.RowsEntry`. A call with 150 arrays puts a thousand
         words on the stack, which takes a fifth of a step of a world without sensors. A
         shared library is built once, and inlines the kernel. Code compiled at run time
         keeps the call, because it is then ready sooner.
+
+        Parameters
+        ----------
+        function : callable
+            Function without a result.
         """
         _KERNELS[function] = Kernel(self, "rows")
         return function
 
     def inline_kernel(self, function: Function) -> Function:
-        """Decorate a small kernel to inline into the machine code of its callers."""
+        """Register a small kernel whose machine code is inlined into its callers (decorator).
+
+        Parameters
+        ----------
+        function : callable
+            Function over numbers, arrays and named tuples of them.
+        """
         _KERNELS[function] = Kernel(self, "machine")
         return function
 
     def merged_kernel(self, function: Function) -> Function:
-        """Decorate a kernel that is inlined into its caller before type inference.
+        """Register a kernel that is inlined into its caller before type inference (decorator).
 
         It takes tuples of arrays and has a single call site. A call passes each array
         of a tuple as seven arguments: State, Bodies and Fans together take a quarter of
         a microsecond per call. Kernels without tuples compile faster with the other two
         decorators.
+
+        Parameters
+        ----------
+        function : callable
+            Function over numbers, arrays and named tuples of them.
         """
         _KERNELS[function] = Kernel(self, "source")
         return function
 
 
 def mode() -> str:
-    """Return the mode of kernels; see `botyard.native.kernels`.
+    """Return the mode in which kernels run; see `botyard.native.kernels`.
 
     The modes are ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) and
     ``python``.

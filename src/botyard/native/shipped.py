@@ -1,6 +1,6 @@
-"""The shared library of kernels that an installation ships.
+"""Shared library of compiled kernels that an installation contains.
 
-It is compiled when the package is built, for processors of a named kind.
+The library is compiled when the package is built, for processors of a named kind.
 """
 
 from __future__ import annotations
@@ -18,13 +18,24 @@ from botyard.native.packages import CONVENTION, Package, digest_of, mode
 FOLDER: Final = Path(__file__).parent / "lib"
 """Folder of the library and its table of contents."""
 TABLE: Final = "kernels.json"
-"""File name of the table of contents of the library: see `botyard.native.build`."""
+"""File name of the library's table of contents: see `botyard.native.build`."""
 
 
 def read_table(folder: Path) -> dict[str, Any] | None:
     """Return the table of contents of the library in a folder; None for no library.
 
     `botyard.native.build.build` writes the table.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the library.
+
+    Returns
+    -------
+    dict or None
+        Platform, processor, file and hashes of the library, sources by package, and
+        symbols of all entries by signature.
 
     Raises
     ------
@@ -44,6 +55,7 @@ def read_table(folder: Path) -> dict[str, Any] | None:
         ("platform", "cpu", "file", "library", "convention"),
         ("sources", "entries"),
     )
+
     if (
         not isinstance(table, dict)
         or any(not isinstance(table.get(name), str) for name in texts)
@@ -56,7 +68,7 @@ def read_table(folder: Path) -> dict[str, Any] | None:
 
 
 class Library:
-    """A loaded shared library of kernels.
+    """Shared library of kernels, loaded if it is usable.
 
     Parameters
     ----------
@@ -86,6 +98,18 @@ class Library:
         return "" if self.why_not else str(self._table["cpu"])
 
     def _load(self, folder: Path) -> str:
+        """Load the library if it fits this program and this platform.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the library.
+
+        Returns
+        -------
+        str
+            Reason why the library is not usable; "" if it is.
+        """
         try:
             table = read_table(folder)
         except ValueError as error:
@@ -94,8 +118,10 @@ class Library:
         if table is None:
             return "this installation has no compiled kernels"
         self._table = table
+        # The loader's own message would not name the platform.
         if self._table["platform"] != this_platform():
             return f"compiled kernels are for {self._table['platform']}, and this platform is {this_platform()}"
+
         try:
             # Code with another calling convention would read arguments as addresses.
             if self._table["convention"] != digest_of(CONVENTION):
@@ -106,7 +132,7 @@ class Library:
             if self._table["library"] != digest_of([file]):
                 return (
                     f"compiled kernels are damaged: {file.name} is not the "
-                    f"one that {TABLE} tells of"
+                    f"library that {TABLE} describes"
                 )
 
             code = ctypes.CDLL(str(file))
@@ -120,7 +146,14 @@ class Library:
         return ""
 
     def fits(self, package: Package) -> bool:
-        """Return whether the library fits the current sources of a package."""
+        """Return whether the library fits the current sources of a package.
+
+        Parameters
+        ----------
+        package : Package
+            Package of kernels. Its sources are read once, at the first question.
+        """
+        # The result is cached, because the digest reads all sources of the package.
         fits = self._fits.get(package.name)
         if fits is None:
             made_of = (
@@ -134,23 +167,41 @@ class Library:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the library has all kernels.
+        """Whether the library contains the kernels of all packages.
 
         ``make run`` builds only the kernels of a first run.
         """
         return bool(self._table.get("whole"))
 
     def holds(self, package: Package, name: str) -> bool:
-        """Return whether the library has an entry, built from the current sources.
+        """Return whether the library contains an entry, compiled from the current sources.
 
-        `name` is the entry's name in its package.
+        Parameters
+        ----------
+        package : Package
+            Package of the entry.
+        name : str
+            Qualified name of the entry, with any argument types.
         """
         return self.fits(package) and any(
             text.partition("(")[0] == name for text in self._table["entries"]
         )
 
     def address(self, package: Package, signature: str) -> int | None:
-        """Return the address of an entry; None if it is missing or outdated."""
+        """Return the address of an entry in the loaded library.
+
+        Parameters
+        ----------
+        package : Package
+            Package of the entry.
+        signature : str
+            `Entry.signature`: name and argument types.
+
+        Returns
+        -------
+        int or None
+            Address; None if the entry is missing or was built from other sources.
+        """
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
         return (
             ctypes.cast(self.code[symbol], ctypes.c_void_p).value
@@ -161,15 +212,25 @@ class Library:
 
 @functools.cache
 def library() -> Library:
-    """Return the library of this installation."""
+    """Return the library of this installation, loaded at the first call."""
     return Library()
 
 
 def is_shipped(package: Package, *, whole: bool = True) -> bool:
-    """Return whether the kernels of a package come from the library.
+    """Return whether the kernels of a package are in the library, so that none must be compiled.
 
-    They then need no compilation. With `whole`, all of them must come from it;
-    otherwise the kernels that a run needs at its start.
+    Parameters
+    ----------
+    package : Package
+        Package of kernels.
+    whole : bool
+        Whether all kernels must come from it; otherwise the kernels that a run needs at
+        its start.
+
+    Raises
+    ------
+    KernelsError
+        ``BOTYARD_KERNELS`` has an unknown value.
     """
     return (
         mode() in ("auto", "native")
@@ -179,7 +240,8 @@ def is_shipped(package: Package, *, whole: bool = True) -> bool:
 
 
 def this_platform() -> str:
-    """Return system and processor of this interpreter, for example "linux-x86_64"."""
+    """Return operating system and processor of this interpreter, for example "linux-x86_64"."""
+    # Windows and macOS have other names for the same processors.
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(
         platform.machine(), platform.machine()
     )

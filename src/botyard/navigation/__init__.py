@@ -1,4 +1,4 @@
 """Published methods of collision and obstacle avoidance.
 
-They compute on arrays of many worlds, in compiled code.
+The methods compute on arrays of many worlds, in compiled code.
 """

@@ -25,16 +25,16 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 AHEAD_SHARE: Final = 0.5
-"""Offset of a differential robot's disc as a fraction of the robot's radius.
+"""Offset of a differential robot's disc from the axle, as a fraction of the robot's radius.
 
 The centre of the disc is ahead of the axle by this distance.
 """
 HEADING_GAIN: Final = 2.0
-"""Turn rate of a holonomic body per radian to its direction of motion, 1/s."""
+"""Turn rate of a holonomic body per radian between its heading and its motion, 1/s."""
 FOLLOWED: Final = 0.02
-"""Maximum relative error of a velocity that counts as following its command."""
+"""Maximum relative error at which a velocity counts as following its command."""
 REACH_M: Final = 10.0
-"""Bodies with centres farther away than this are ignored, m."""
+"""Distance between centres beyond which bodies are ignored, m."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,7 @@ class Forces:
 
 
 def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
-    """Return positions and velocities of the discs of bodies, both (n, m, 2).
-
-    Units are m and m/s. Both are in the frame of the world.
+    """Return positions and velocities of the discs that represent bodies.
 
     Parameters
     ----------
@@ -83,6 +81,11 @@ def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
         Distance of each disc's centre ahead of the body's origin, m. It is 0 for
         holonomic bodies. For others it is a fraction of the radius, and the radius of
         the disc must be larger by this distance.
+
+    Returns
+    -------
+    position, velocity : (n, m, 2) float64
+        Positions and velocities in the frame of the world, m and m/s.
     """
     position, velocity = np.empty((*pose.shape[:2], 2)), np.empty((*pose.shape[:2], 2))
     kernels.discs(
@@ -96,9 +99,7 @@ def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
 
 
 def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
-    """Return the commands that give discs their velocities, (k, 3).
-
-    They are vx, vy and yaw rate. Units are m/s, m/s and rad/s.
+    """Return the robot commands that give discs their velocities.
 
     Parameters
     ----------
@@ -112,6 +113,11 @@ def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
         Maximum yaw rates, rad/s.
     dt : float
         Duration of a step, s.
+
+    Returns
+    -------
+    (k, 3) float64
+        vx, vy and yaw rate in the frames of the bodies, m/s, m/s and rad/s.
     """
     result = np.empty((len(velocity), 3))
     kernels.commands(
@@ -162,7 +168,7 @@ def orca(
         World and number of each agent. By default all discs are agents: k = n · m,
         world by world.
     horizon, wall_horizon : float
-        Time for which others, and walls, are avoided, s.
+        Time ahead in which collisions with other discs, and with walls, are avoided, s.
     reach : float
         Bodies with centres farther away are ignored, m.
 
@@ -250,7 +256,7 @@ def social_force(
 
 
 def continued(velocity: F8, asked: F8, ends: F8) -> F8:
-    """Return the velocities from which the social force model continues, (…, 2), m/s.
+    """Return the velocities from which the social force model continues.
 
     Parameters
     ----------
@@ -259,12 +265,18 @@ def continued(velocity: F8, asked: F8, ends: F8) -> F8:
     asked : (…, 2) float64
         Result of `social_force` in the last step, m/s.
     ends : (…, 2) float64
-        Its `ends`. Agents that followed `asked` continue from these velocities. Others,
-        which were blocked for example, continue from their own velocity.
+        `ends` of that call. Agents that followed `asked` continue from these
+        velocities. Other agents, for example blocked ones, continue from their own
+        velocity.
+
+    Returns
+    -------
+    (…, 2) float64
+        Velocities, m/s.
     """
-    # Compared with the command: a blocked agent must not keep the model's momentum.
+    # Compare velocity and command: a blocked agent must not keep the model's momentum.
     off = velocity - asked
-    # The small constant makes an agent a follower that stands by command.
+    # With the small constant, an agent that stands on command counts as following.
     followed = (off * off).sum(axis=-1, keepdims=True) <= FOLLOWED * FOLLOWED * (
         1e-6 + (asked * asked).sum(axis=-1, keepdims=True)
     )
@@ -280,9 +292,22 @@ def _agents(
     walls: F8 | None,
     chosen: I8 | None,
 ) -> Agents:
-    """Return the checked arrays for a kernel.
+    """Return the arguments of a method as checked arrays for a kernel.
 
-    Compiled kernels do not check indices, so a wrong shape would read other memory.
+    Compiled kernels do not check indices, so a wrong shape would read other memory. The
+    parameters are as for `orca`.
+
+    Returns
+    -------
+    Agents
+        Contiguous arrays of float64, copied only if necessary. Its result is a new
+        array of shape (k, 2).
+
+    Raises
+    ------
+    ArgumentError
+        An array has another shape, an agent does not exist, or a preferred velocity or
+        maximum speed is not finite.
     """
     n, m = np.shape(radius) if np.ndim(radius) == 2 else (-1, -1)
     if n < 0:
@@ -332,7 +357,7 @@ def _agents(
         arrays[name] = np.ascontiguousarray(array, np.float64)
 
     if not np.isfinite(arrays["preferred"]).all():
-        raise ArgumentError("preferred: expected finite numbers")
+        raise ArgumentError("preferred: expected finite numbers, found NaN or infinity")
     if not (np.isfinite(arrays["max_speed"]) & (arrays["max_speed"] >= 0.0)).all():
         raise ArgumentError("max_speed: expected finite numbers of at least 0")
     return Agents(
@@ -341,6 +366,18 @@ def _agents(
 
 
 def _check_positive(**numbers: float) -> None:
+    """Check that numbers are positive.
+
+    Parameters
+    ----------
+    **numbers : float
+        Numbers by name, for the message.
+
+    Raises
+    ------
+    ArgumentError
+        A number is not above 0, or NaN.
+    """
     for name, value in numbers.items():
         if not value > 0.0:
             raise ArgumentError(f"{name}: expected a positive number, found {value!r}")

@@ -31,19 +31,17 @@ WINDOW_S = 0.25
 In a shorter time, headings hardly differ, so that clearance alone decides.
 """
 SLOWEST = 0.1
-"""Minimum fraction of its speed that a robot keeps while it has a free direction."""
+"""Fraction of its speed that a robot keeps at least while it has a free direction."""
 LOOK_AROUND = 0.5
 """Fraction of the maximum turn rate at which a robot turns while it is blocked."""
 TURN_GAIN = 2.0
-"""Turn rate per radian to the chosen direction, 1/s."""
+"""Turn rate per radian between heading and chosen direction, 1/s."""
 
 
 def points_of(
     ranges: NDArray[np.floating], angles: F8, mount: Pose, range_max: float
 ) -> F8:
-    """Return the end points of rays in the frames of robots, (k, r, 2), m.
-
-    Rays without a hit give NaN.
+    """Return the end points of sensor rays in the frames of robots.
 
     Parameters
     ----------
@@ -55,13 +53,18 @@ def points_of(
         Pose of the sensor in the frame of the robot, m and rad.
     range_max : float
         Maximum range of the sensor, m.
+
+    Returns
+    -------
+    (k, r, 2) float64
+        End points, m; NaN for rays without a hit.
     """
     c, s = elementwise.cosine_sine(np.asarray(angles) + mount.th)
     size = np.where(np.asarray(ranges, np.float64) < range_max, ranges, np.nan)
     return np.stack([mount.x + size * c, mount.y + size * s], axis=2)
 
 
-def dynamic_window(
+def dynamic_window(  # noqa: PLR0913 - a keyword for each parameter of the method
     points: F8,
     goals: F8,
     now: F8,
@@ -75,10 +78,11 @@ def dynamic_window(
     weights: tuple[float, float, float] = (2.0, 0.2, 0.2),
     far: float = 3.0,
     samples: tuple[int, int] = (11, 21),
+    turning_radius: float = 0.0,
 ) -> F8:
-    """Return velocities by the dynamic window approach: linear and angular, (k, 2).
+    """Return velocities by the dynamic window approach.
 
-    Units are m/s and rad/s. The method is by Fox, Burgard, Thrun 1997.
+    The method is by Fox, Burgard, Thrun 1997.
 
     Parameters
     ----------
@@ -104,6 +108,13 @@ def dynamic_window(
         Clearances of this distance or more rate equally, m.
     samples : (int, int)
         Numbers of linear and of angular velocities to compare, at least 2 each.
+    turning_radius : float
+        Radius of the tightest arc of a car-like robot, m; 0: the robots turn on the spot.
+
+    Returns
+    -------
+    (k, 2) float64
+        Linear and angular velocities, m/s and rad/s.
 
     Raises
     ------
@@ -112,7 +123,10 @@ def dynamic_window(
     """
     k = _count(goals, "goals", 2)
     if min(samples) < 2:
-        raise ArgumentError(f"samples: expected at least 2 of each, found {samples}")
+        raise ArgumentError(
+            "samples: expected at least 2 linear and 2 angular velocities, "
+            f"found {samples}"
+        )
     if not (max_v > 0.0 and max_w > 0.0 and radius >= 0.0 and far > 0.0 and dt > 0.0):
         raise ArgumentError(
             "max_v, max_w, far, dt: expected positive numbers, and a radius of at least 0"
@@ -134,6 +148,7 @@ def dynamic_window(
         float(radius),
         float(far),
         float(dt),
+        1.0 / turning_radius if turning_radius > 0.0 else math.inf,
     )
     result = np.empty((k, 2))
     window_kernel(
@@ -148,7 +163,14 @@ def dynamic_window(
 
 
 class Histograms:
-    """Memory of VFH+ for k robots between steps.
+    """Memory of VFH+ for k robots from one step to the next.
+
+    Parameters
+    ----------
+    count : int
+        Number k of robots.
+    sectors : int
+        Number s of sectors of a histogram, at least 8. 72 sectors are 5° wide.
 
     Attributes
     ----------
@@ -156,6 +178,11 @@ class Histograms:
         Binary histograms: blocked directions, by sectors in the frame of the world.
     last : (k,) float64
         Last chosen directions, rad in the frame of the world; NaN for none.
+
+    Raises
+    ------
+    ArgumentError
+        There are fewer than 8 sectors.
     """
 
     def __init__(self, count: int, sectors: int = 72) -> None:
@@ -165,7 +192,13 @@ class Histograms:
         self.last: F8 = np.full(count, math.nan)
 
     def reset(self, chosen: I8 | NDArray[np.bool_]) -> None:
-        """Forget the histograms and directions of the robots `chosen`."""
+        """Clear the histograms and last directions of some robots.
+
+        Parameters
+        ----------
+        chosen : (c,) int64 or (k,) bool
+            Indices of the robots, or a mask.
+        """
         self.blocked[chosen], self.last[chosen] = 0, math.nan
 
 
@@ -259,9 +292,21 @@ def vector_field_histogram(
 
 
 def before(points: F8, reach: F8) -> F8:
-    """Return obstacles, (k, p, 2), with NaN for points farther than `reach`, (k,), m.
+    """Return obstacles without points that are farther away than a distance.
 
     Obstacles behind the goal do not block the path to it.
+
+    Parameters
+    ----------
+    points : (k, p, 2) float64
+        Obstacles in the frames of the robots, m.
+    reach : (k,) float64
+        Maximum distances from the robots, m.
+
+    Returns
+    -------
+    (k, p, 2) float64
+        A copy of the points, m; NaN for farther ones.
     """
     away2 = points[..., 0] * points[..., 0] + points[..., 1] * points[..., 1]
     # Missing points are NaN, and stay NaN.
@@ -271,7 +316,7 @@ def before(points: F8, reach: F8) -> F8:
 
 
 def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
-    """Return linear and angular velocities, both (k,), for the result of VFH+.
+    """Return linear and angular velocities for the result of VFH+.
 
     The speed falls with the density of obstacles straight ahead and with the turn, as
     in the first vector field histogram (Borenstein, Koren, "The vector field
@@ -286,6 +331,11 @@ def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
         Maximum speeds, m/s.
     max_w : float
         Maximum yaw rate, rad/s.
+
+    Returns
+    -------
+    v, w : (k,) float64
+        Linear and angular velocities, m/s and rad/s.
     """
     direction, ahead = found[:, 0], found[:, 1]
     blocked = np.isnan(direction)
@@ -301,7 +351,7 @@ def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
 def pure_pursuit(
     paths: F8, poses: F8, lookahead: F8, progress: F8, counts: I8 | None = None
 ) -> F8:
-    """Return the arcs to paths by pure pursuit (Coulter 1992), (k, 4).
+    """Return the arcs that lead robots onto their paths by pure pursuit (Coulter 1992).
 
     Parameters
     ----------
@@ -313,7 +363,7 @@ def pure_pursuit(
         Lookahead distances, m.
     progress : (k,) float64
         Position of each robot on its path: number of the segment plus the fraction of
-        it. Start with 0. Updated: the nearest position from there on.
+        it. Start with 0. The array is updated: each position becomes the nearest one from there on.
     counts : (k,) int64, optional
         Number of points of each path, 2 … p.
 
@@ -326,7 +376,8 @@ def pure_pursuit(
     Raises
     ------
     ArgumentError
-        An array has another shape, or a path has fewer than two points.
+        An array has another shape, a path has fewer than two points, a lookahead
+        distance is not positive, or a progress is not on its path.
     """
     k = _count(poses, "poses", 3)
     found = np.shape(paths)
@@ -342,7 +393,7 @@ def pure_pursuit(
         raise ArgumentError(f"counts: expected {k} numbers from 2 to {found[1]}")
 
     at = _array(progress, "progress", (k,))
-    # The kernel uses it as an index.
+    # The kernel uses the progress as an index.
     if not ((at >= 0.0) & (at <= numbers - 1)).all():
         raise ArgumentError(
             "progress: expected positions on the paths, from 0 to the number of segments"
@@ -366,6 +417,22 @@ def pure_pursuit(
 
 
 def _count(array: F8, name: str, columns: int) -> int:
+    """Return the number k of rows of an array after a check of its shape.
+
+    Parameters
+    ----------
+    array : (k, `columns`) float64
+        The array.
+    name : str
+        Its name, for the message.
+    columns : int
+        Expected number of columns.
+
+    Raises
+    ------
+    ArgumentError
+        The array has another shape.
+    """
     shape = np.shape(array)
     if len(shape) != 2 or shape[1] != columns:
         raise ArgumentError(
@@ -376,6 +443,20 @@ def _count(array: F8, name: str, columns: int) -> int:
 
 
 def _points(points: F8, k: int) -> F8:
+    """Return points of obstacles as a contiguous array of float64.
+
+    Parameters
+    ----------
+    points : (k, p, 2) float64
+        The obstacles, with any number p.
+    k : int
+        Expected number of robots.
+
+    Raises
+    ------
+    ArgumentError
+        The array has another shape.
+    """
     shape = np.shape(points)
     if len(shape) != 3 or shape[0] != k or shape[2] != 2:
         raise ArgumentError(
@@ -386,6 +467,22 @@ def _points(points: F8, k: int) -> F8:
 
 
 def _array(array: F8, name: str, shape: tuple[int, ...]) -> F8:
+    """Return an array as a contiguous array of float64, after a check of its shape.
+
+    Parameters
+    ----------
+    array : ndarray
+        The array; it is copied only if necessary.
+    name : str
+        Its name, for the message.
+    shape : tuple of int
+        Expected shape.
+
+    Raises
+    ------
+    ArgumentError
+        The array has another shape.
+    """
     if np.shape(array) != shape:
         raise ArgumentError(
             f"{name}: expected an array of shape {shape}, found one of shape {np.shape(array)}"

@@ -11,9 +11,7 @@ F8 = NDArray[np.float64]
 
 
 def distances_to(walls: F8, places: F8) -> F8:
-    """Return the distance of each point from the nearest of its walls, (…), m.
-
-    Without walls the distance is infinite.
+    """Return the distance of each point from the nearest of its walls.
 
     Parameters
     ----------
@@ -21,6 +19,11 @@ def distances_to(walls: F8, places: F8) -> F8:
         End points of walls, m, as from `Worlds.near_walls`; NaN for unused rows.
     places : (…, 2) float64
         Points, m.
+
+    Returns
+    -------
+    (…) float64
+        Distances, m; infinite without walls.
     """
     ax, ay = walls[..., 0], walls[..., 1]
     ex, ey = walls[..., 2] - ax, walls[..., 3] - ay

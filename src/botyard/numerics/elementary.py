@@ -1,4 +1,4 @@
-"""Sine, arctangent and others with identical bits on every machine.
+"""Sine, arctangent and other functions with identical bits on every machine.
 
 `botyard.numerics.exponentials` has the exponential, the logarithm and powers.
 
@@ -14,8 +14,14 @@ use as many bits of 2/π as they need (Payne & Hanek, "Radian reduction for trig
 functions", SIGNUM 1983). `tests/leaves/test_elementary.py` compares all functions with
 sums of 60 digits.
 
-| function | error at most, ulp | |---|---| | `sin`, `cos`, `cosine_sine`, `atan`,
-`atan2`, `exp`, `log`, `power` | 1 | | `hypot` | 1.5 | | `tan`, `acos`, `asin` | 2.5 |
+========================================================  ======================
+Function                                                  Error at most, ulp
+========================================================  ======================
+`sin`, `cos`, `cosine_sine`, `atan`, `atan2`, `exp`,      1
+`log`, `power`
+`hypot`                                                   1.5
+`tan`, `acos`, `asin`                                     2.5
+========================================================  ======================
 
 Special values are as in C (C17, annex F), but each NaN made here is `math.nan`, because
 processors produce different NaN bits. All functions are kernels: other kernels may call
@@ -41,23 +47,42 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a function as `Package.kernel` does, with types for callers in Python."""
+    """Register a function as a kernel (see `Package.kernel`), with types for callers in Python.
+
+    Parameters
+    ----------
+    function : callable
+        Function of floats.
+
+    Returns
+    -------
+    callable
+        `function` itself: in Python it runs uncompiled, and other kernels call its
+        compiled form.
+    """
     PACKAGE.kernel(function)
     return function
 
 
 def inline_kernel(function: F) -> F:
-    """Compile a function as `Package.inline_kernel` does, with types for callers in
-    Python.
+    """Register a function as an inlined kernel (see `Package.inline_kernel`), with types.
+
+    Parameters
+    ----------
+    function : callable
+        Function of floats, whose code is copied to its callers.
+
+    Returns
+    -------
+    callable
+        `function` itself, see `kernel`.
     """
     PACKAGE.inline_kernel(function)
     return function
 
 
 TO_WHOLE: Final = 6755399441055744.0
-"""1.5 · 2⁵²: adding and subtracting it rounds a number below 2⁵¹ to the nearest
-integer.
-"""
+"""1.5 · 2⁵²: adding and then subtracting it rounds a number below 2⁵¹ to an integer."""
 SPLITTER: Final = 134217729.0
 """2²⁷ + 1: splits a number into two parts of 26 bits.
 
@@ -68,11 +93,12 @@ Source: Dekker, "A floating-point technique for extending the available precisio
 # -- sine and cosine
 
 LARGE_ANGLE: Final = 5e5
-"""Largest angle reduced with π/2 in parts, rad.
+"""Largest angle that is reduced with π/2 in parts, rad.
 
-Multiples below 2²⁰ of these are exact.
+Multiples of these parts by less than 2²⁰ are exact.
 """
 TWO_BY_PI: Final = 0.6366197723675814
+"""2/π as the nearest double: quarter turns per radian."""
 HALF_PI_1, HALF_PI_1_REST = 1.5707963267341256, 6.077100506506192e-11
 HALF_PI_2, HALF_PI_3, HALF_PI_3_REST = (
     6.077100506303966e-11,
@@ -81,9 +107,9 @@ HALF_PI_2, HALF_PI_3, HALF_PI_3_REST = (
 )
 """π/2 in parts of 33 bits, and the remainders after the first and third part."""
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
-"""π/2 as the nearest double, and the remainder."""
+"""π/2 as the nearest double, and the remainder that the double lacks."""
 CANCELLED: Final = 2.0**-24
-"""Smallest remainder, per subtracted quarter turn, for which two parts of π suffice."""
+"""Least remainder, per subtracted quarter turn, for which two parts of π/2 suffice."""
 S1, S2, S3 = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
@@ -106,6 +132,7 @@ C4, C5, C6 = (
 )
 """Coefficients of fdlibm's k_sin.c and k_cos.c, for −π/4 … π/4."""
 LIMB: Final = 0xFFFFFF
+"""Mask of a limb of 24 bits: sums of four products of limbs fit into 64 bits."""
 TWO_BY_PI_BITS: Final = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c"
     "fe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980f"
@@ -117,14 +144,21 @@ TWO_BY_PI_BITS: Final = int(
 LIMBS: Final = np.array(
     [(TWO_BY_PI_BITS >> (1296 - 24 * k)) & LIMB for k in range(1, 55)], np.int64
 )
-"""Digits of 2/π, 24 bits each."""
+"""Digits of 2/π in groups (limbs) of 24 bits."""
 
 
 @inline_kernel
 def near_zero(r: float, rest: float) -> tuple[float, float]:
-    """Return cosine and sine of ``r + rest``, which lies in −π/4 … π/4.
+    """Return cosine and sine of an angle near 0 that is given in two parts.
 
-    `rest` is below half the last bit of `r`.
+    The polynomials are fdlibm's k_cos.c and k_sin.c.
+
+    Parameters
+    ----------
+    r : float
+        Angle, rad. ``r + rest`` lies in −π/4 … π/4.
+    rest : float
+        Rest of the angle, rad, below half the last bit of `r`.
     """
     z = r * r
     half = 0.5 * z
@@ -144,14 +178,27 @@ def near_zero(r: float, rest: float) -> tuple[float, float]:
         )
         - cube * S1
     )
+
     return cosine, sine
 
 
 @kernel
 def reduce_cancelled(angle: float, quarters: float) -> tuple[float, float]:
-    """Return `angle` − `quarters` · π/2 in two parts, with π/2 to 152 bits.
+    """Subtract quarter turns from an angle, with π/2 to 152 bits.
 
-    For differences in which most bits cancel.
+    The function is used for differences in which most bits cancel.
+
+    Parameters
+    ----------
+    angle : float
+        Angle, rad, within ± `LARGE_ANGLE`.
+    quarters : float
+        Whole number of quarter turns nearest to the angle.
+
+    Returns
+    -------
+    tuple of float
+        Difference, rad, as the nearest double and the rest.
     """
     t = angle - quarters * HALF_PI_1
     w = quarters * HALF_PI_2
@@ -169,11 +216,21 @@ def reduce_cancelled(angle: float, quarters: float) -> tuple[float, float]:
 
 @kernel
 def reduce_large(angle: float) -> tuple[int, float, float]:
-    """Return the nearest multiple of π/2 to an angle, and the difference in two parts.
+    """Return the nearest multiple of π/2 to a large angle, and the difference.
 
-    For any finite `angle` of at least 1 rad; only the two low bits of the multiple
-    count. The angle is m · 2²⁴ᵘ with an integer m of four limbs of 24 bits. Of m · 2/π,
-    only the digits from the units to 2⁻¹⁴⁴ matter.
+    The angle is m · 2²⁴ᵘ with an integer m of four limbs of 24 bits. Of m · 2/π, only
+    the digits from the units to 2⁻¹⁴⁴ matter (Payne & Hanek, 1983).
+
+    Parameters
+    ----------
+    angle : float
+        Finite angle, rad, of at least 1 rad in magnitude.
+
+    Returns
+    -------
+    tuple of (int, float, float)
+        Number of quarter turns, of which only the two low bits count, and the
+        difference, rad, as the nearest double and the rest.
     """
     bits = int(np.float64(angle).view(np.int64))
     exponent = ((bits >> 52) & 0x7FF) - 1075
@@ -186,6 +243,7 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
     m0, m1, m2, m3 = m0 & LIMB, m1 & LIMB, m2 & LIMB, m2 >> 24
     carry = 0
     ones = d1 = d2 = d3 = d4 = d5 = d6 = 0
+
     for place in range(-9, 1):
         k = u - 1 - place
         product = carry
@@ -214,6 +272,7 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
     rest = (b - (s - a)) + ((d5 << 24) | d6) * 2.0**-144
     high = s + rest
     low = rest - (high - s)
+
     # times π/2; the error of the product by Dekker's halves
     p = high * HALF_PI
     t = SPLITTER * high
@@ -228,12 +287,19 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
     low = rest - (near - p)
     if angle < 0.0:
         return -quarter, -near, -low
+
     return quarter, near, low
 
 
 @kernel
 def large_cosine_sine(angle: float) -> tuple[float, float]:
-    """Return `cosine_sine` of an angle that is beyond `LARGE_ANGLE`, infinite or NaN."""
+    """Return cosine and sine of an angle that `cosine_sine` rarely gets.
+
+    Parameters
+    ----------
+    angle : float
+        Angle beyond `LARGE_ANGLE`, rad, or infinite or NaN, which give NaN.
+    """
     if not abs(angle) < math.inf:
         return math.nan, math.nan
     quarter, r, rest = reduce_large(angle)
@@ -247,7 +313,12 @@ def large_cosine_sine(angle: float) -> tuple[float, float]:
 def cosine_sine(angle: float) -> tuple[float, float]:
     """Return cosine and sine of any angle, rad, each to within 1 ulp.
 
-    Takes half the time of two calls of the C library.
+    One call takes half the time of two calls of the C library.
+
+    Parameters
+    ----------
+    angle : float
+        Angle, rad. Infinities and NaN give NaN.
     """
     # Python floats are faster than NumPy scalars.
     angle = float(angle)
@@ -265,24 +336,44 @@ def cosine_sine(angle: float) -> tuple[float, float]:
     quarter = int(quarters)
     if quarter & 1:
         c, s = -s, c
+
     return (-c, -s) if quarter & 2 else (c, s)
 
 
 @kernel
 def sin(angle: float) -> float:
-    """Return the sine of any angle, rad."""
+    """Return the sine of any angle, rad.
+
+    Parameters
+    ----------
+    angle : float
+        Angle, rad. Infinities and NaN give NaN.
+    """
     return cosine_sine(angle)[1]
 
 
 @kernel
 def cos(angle: float) -> float:
-    """Return the cosine of any angle, rad."""
+    """Return the cosine of any angle, rad.
+
+    Parameters
+    ----------
+    angle : float
+        Angle, rad. Infinities and NaN give NaN.
+    """
     return cosine_sine(angle)[0]
 
 
 @kernel
 def tan(angle: float) -> float:
-    """Return the tangent of any angle, rad: sine by cosine, which is never zero."""
+    """Return the tangent of any angle, rad: sine by cosine, which is never zero.
+
+    Parameters
+    ----------
+    angle : float
+        Angle, rad. No double is an exact odd multiple of π/2, so that the result is
+        finite.
+    """
     c, s = cosine_sine(angle)
     return s / c
 
@@ -290,7 +381,7 @@ def tan(angle: float) -> float:
 # -- arctangent
 
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
-"""π as the nearest double, and the remainder."""
+"""π as the nearest double, and the remainder that the double lacks."""
 A0, A1, A2 = (
     3.33333333333329318027e-01,
     -1.99999999998764832476e-01,
@@ -319,7 +410,13 @@ ATAN_3_HALVES, ATAN_3_HALVES_LOW = (
 
 @inline_kernel
 def atan_series(x: float) -> float:
-    """Return (x − atan x) / x for x in −7/16 … 7/16."""
+    """Return (x − atan x) / x for x in −7/16 … 7/16.
+
+    Parameters
+    ----------
+    x : float
+        Number in −7/16 … 7/16; also an array, see `botyard.numerics.elementwise`.
+    """
     z = x * x
     w = z * z
     return z * (A0 + w * (A2 + w * (A4 + w * (A6 + w * (A8 + w * A10))))) + w * (
@@ -329,13 +426,20 @@ def atan_series(x: float) -> float:
 
 @kernel
 def atan(x: float) -> float:
-    """Return the arctangent, rad, in −π/2 … π/2."""
+    """Return the arctangent, rad, in −π/2 … π/2.
+
+    Parameters
+    ----------
+    x : float
+        Number; ±∞ gives ±π/2.
+    """
     x = float(x)
     size = abs(x)
     # Intervals of fdlibm's s_atan.c: 7/16, 11/16, 19/16 and 39/16. In each, the
     # argument is reduced to a point whose arctangent is known.
     if size < 0.4375:
         return x if size < 2.0**-27 else x - x * atan_series(x)
+
     if size < 0.6875:
         q = (2.0 * size - 1.0) / (2.0 + size)
         found = ATAN_HALF - ((q * atan_series(q) - ATAN_HALF_LOW) - q)
@@ -360,6 +464,11 @@ def atan2(y: float, x: float) -> float:
 
     Zeros and infinities are handled as in C: a negative zero is a small negative
     number.
+
+    Parameters
+    ----------
+    y, x : float
+        Components of the vector, in one unit. (0, 0) has the direction 0 or ±π.
     """
     y, x = float(y), float(x)
     if not (abs(x) <= math.inf and abs(y) <= math.inf):
@@ -374,12 +483,19 @@ def atan2(y: float, x: float) -> float:
     z = atan(abs(y / x))
     if left:
         z = PI - (z - PI_LOW)
+
     return -z if y < 0.0 else z
 
 
 @kernel
 def acos(x: float) -> float:
-    """Return the arccosine, rad, in 0 … π; NaN outside of −1 … 1."""
+    """Return the arccosine, rad, in 0 … π; NaN outside of −1 … 1.
+
+    Parameters
+    ----------
+    x : float
+        Cosine, −1 … 1.
+    """
     x = float(x)
     if not abs(x) <= 1.0:
         return math.nan
@@ -388,7 +504,13 @@ def acos(x: float) -> float:
 
 @kernel
 def asin(x: float) -> float:
-    """Return the arcsine, rad, in −π/2 … π/2; NaN outside of −1 … 1."""
+    """Return the arcsine, rad, in −π/2 … π/2; NaN outside of −1 … 1.
+
+    Parameters
+    ----------
+    x : float
+        Sine, −1 … 1.
+    """
     x = float(x)
     if not abs(x) <= 1.0:
         return math.nan
@@ -403,6 +525,12 @@ def hypot(x: float, y: float) -> float:
     """Return the length of the vector (x, y).
 
     The vector is scaled if its squares would overflow or underflow.
+
+    Parameters
+    ----------
+    x, y : float
+        Components of the vector, in one unit. An infinite one gives an infinite length,
+        even with NaN.
     """
     x, y = abs(float(x)), abs(float(y))
     size = x + y
@@ -421,10 +549,15 @@ def hypot(x: float, y: float) -> float:
 
 
 def total(numbers: Iterable[float]) -> float:
-    """Return a sum, added from first to last.
+    """Return the sum of numbers, added from first to last.
 
     The built-in `sum` of Python 3.12 and later compensates rounding, earlier ones do
     not.
+
+    Parameters
+    ----------
+    numbers : iterable of float
+        Numbers. Their order matters for the last bits.
     """
     found = 0.0
     for number in numbers:

@@ -1,9 +1,9 @@
-"""Functions of `botyard.numerics.elementary` for arrays, with identical bits.
+"""Functions of `botyard.numerics.elementary` for arrays, with results equal in all bits.
 
-Plain NumPy, in the same order of operations. NumPy's `+ - * /`, `sqrt` and comparisons
-are exactly rounded on every processor; its sines and arctangents are not. ``@`` is not
-used either, because BLAS adds up in an order of its own. Short arrays are computed
-number by number, which is faster.
+The functions are plain NumPy, in the same order of operations. NumPy's `+ - * /`, `sqrt` and
+comparisons are exactly rounded on every processor; its sines and arctangents are not. ``@`` is not
+used either, because the order in which BLAS adds is not defined. Short arrays are computed number
+by number, which is faster.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TWO_PI: Final = 2.0 * math.pi
 
 # Measured: below this size, NumPy's cost of a call exceeds the work.
 MAX_SCALAR_SIZE: Final = 24
-"""Largest array that is computed number by number, which is faster for short ones."""
+"""Number of elements up to which arrays are computed number by number, which is faster."""
 _near_zero: Final[Any] = one.near_zero
 _series: Final[Any] = atan_series
 _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
@@ -65,7 +65,18 @@ parts, and the reduction.
 
 
 def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
-    """Return cosines and sines of angles, rad, each with the shape of `angles`."""
+    """Return cosines and sines of angles.
+
+    Parameters
+    ----------
+    angles : array-like of float
+        Angles, rad, of any size and shape. Infinities and NaN give NaN.
+
+    Returns
+    -------
+    tuple of two float64 arrays
+        Cosines and sines, each with the shape of `angles`; the error is at most 1 ulp.
+    """
     x = np.asarray(angles, np.float64)
     if x.size <= MAX_SCALAR_SIZE:
         both = np.array([one.cosine_sine(a) for a in x.ravel().tolist()]).reshape(
@@ -98,27 +109,44 @@ def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
 
 
 def sin(angles: ArrayLike) -> F8:
-    """Return sines of angles, rad."""
+    """Return the sines of angles.
+
+    Parameters
+    ----------
+    angles : array-like of float
+        Angles, rad. Callers that need cosines as well save time by `cosine_sine`.
+    """
     return cosine_sine(angles)[1]
 
 
 def cos(angles: ArrayLike) -> F8:
-    """Return cosines of angles, rad."""
+    """Return the cosines of angles.
+
+    Parameters
+    ----------
+    angles : array-like of float
+        Angles, rad. Callers that need sines as well save time by `cosine_sine`.
+    """
     return cosine_sine(angles)[0]
 
 
 def atan2(y: ArrayLike, x: ArrayLike) -> F8:
-    """Return directions of the vectors (x, y), rad, in −π … π.
+    """Return the directions of the vectors (x, y), rad, in −π … π.
 
-    Both arrays are broadcast.
+    Parameters
+    ----------
+    y, x : array-like of float
+        Components, in one unit; both are broadcast. Zeros and infinities are as in
+        `botyard.numerics.elementary.atan2`.
     """
     ys, xs = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(x, np.float64))
     if xs.size <= MAX_SCALAR_SIZE:
         return _each(one.atan2, ys, xs)
     size_x, size_y = np.abs(xs), np.abs(ys)
     plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)
-    # Both branches are computed for all elements, so warnings about unused ones mean
-    # nothing.
+
+    # Both branches are computed for all elements, so warnings about unused values
+    # have no meaning.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         z = _atan_of_size(
             np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain)
@@ -133,7 +161,13 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
 
 
 def _atan_of_size(size: F8) -> F8:
-    """Return `elementary.atan` of numbers that are not negative."""
+    """Return the arctangents of numbers that are not negative, as `elementary.atan` does.
+
+    Parameters
+    ----------
+    size : (…) float64
+        Numbers ≥ 0, also infinite ones.
+    """
     found = np.where(size < 2.0**-27, size, size - size * _series(size))
     # The series is accurate only near 0, so the argument is reduced piece by piece.
     for low, high, begin, rest, reduced in _PIECES:
@@ -145,7 +179,13 @@ def _atan_of_size(size: F8) -> F8:
 
 
 def hypot(x: ArrayLike, y: ArrayLike) -> F8:
-    """Return lengths of the vectors (x, y); both arrays are broadcast."""
+    """Return the lengths of the vectors (x, y).
+
+    Parameters
+    ----------
+    x, y : array-like of float
+        Components, in one unit; both are broadcast. No square overflows or underflows.
+    """
     xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         size = np.abs(xs) + np.abs(ys)
@@ -162,13 +202,20 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
 
 
 def log(x: ArrayLike) -> F8:
-    """Return natural logarithms; −∞ for zero, NaN for negative numbers."""
+    """Return the natural logarithms of numbers; −∞ for zero, NaN for negative numbers.
+
+    Parameters
+    ----------
+    x : array-like of float
+        Numbers of any size and shape.
+    """
     xs = np.asarray(x, np.float64)
     if xs.size <= MAX_SCALAR_SIZE:
         return _each(exponentials.log, xs)
     # exact: x = half · 2ʷʰᵒˡᵉ with half in 1/2 … 1
     half, whole = np.frexp(xs)
     is_upper = half >= 0.5 * exponentials.ROOT_2
+
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         k = np.where(is_upper, whole, whole - 1).astype(np.float64)
         f = np.where(is_upper, half, 2.0 * half) - 1.0
@@ -192,6 +239,16 @@ def wrap_angles(angles: F8) -> F8:
     """Wrap angles into (−π, π], rad, like `botyard.units.wrap_angle`.
 
     Angles already in this range keep all their bits.
+
+    Parameters
+    ----------
+    angles : (…) float64
+        Angles, rad; infinities give NaN.
+
+    Returns
+    -------
+    (…) float64
+        New array; `angles` is not changed.
     """
     # exact, like the differences below (Sterbenz)
     wrapped = np.fmod(angles, _TWO_PI)
@@ -202,9 +259,23 @@ def wrap_angles(angles: F8) -> F8:
 
 
 def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
-    """Interpolate linearly between points of increasing `xs`, like `numpy.interp`.
+    """Interpolate linearly between points, like `numpy.interp`.
 
     `numpy.interp` itself rounds once less on some processors.
+
+    Parameters
+    ----------
+    x : array-like of float
+        Places at which to interpolate.
+    xs : (n,) float64
+        Places of the points, increasing, n ≥ 2.
+    ys : (n,) float64
+        Values at the points.
+
+    Returns
+    -------
+    float64 array with the shape of `x`
+        Values; before the first point and after the last one, the value of this point.
     """
     at = np.asarray(x, np.float64)
     k = np.clip(np.searchsorted(xs, at, side="right") - 1, 0, len(xs) - 2)
@@ -215,7 +286,15 @@ def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
 
 
 def _each(function: Callable[..., float], *arrays: F8) -> F8:
-    """Return a function's values, computed number by number."""
+    """Return the values of a function for arrays, computed number by number.
+
+    Parameters
+    ----------
+    function : callable
+        Function of as many floats as there are arrays.
+    *arrays : float64 arrays
+        Arguments, all of one shape.
+    """
     found = [
         function(*numbers)
         for numbers in zip(*(a.ravel().tolist() for a in arrays), strict=True)

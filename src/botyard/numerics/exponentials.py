@@ -1,6 +1,6 @@
 """Exponential, logarithm and powers with identical bits on every machine.
 
-`botyard.numerics.elementary` states how, and from where the coefficients come.
+`botyard.numerics.elementary` describes the method and the source of the coefficients.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import numpy as np
 from botyard.numerics.elementary import SPLITTER, TO_WHOLE, inline_kernel, kernel
 
 BY_LN2: Final = 1.44269504088896338700e00
+"""1 / ln 2."""
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 in two parts; the first has 33 bits."""
 LARGEST_EXPONENT, SMALLEST_EXPONENT = (
     7.09782712893383973096e02,
     -7.45133219101941108420e02,
 )
-"""Exponents beyond which eˣ is infinite or zero."""
+"""Exponents above which eˣ is infinite, and below which it is zero."""
 P1, P2, P3 = (
     1.66666666666666019037e-01,
     -2.77777777770155933842e-03,
@@ -40,19 +41,34 @@ L4, L5, L6 = (
 L7 = 1.479819860511658591e-01
 """Coefficients of fdlibm's e_log.c."""
 ROOT_2: Final = 1.4142135623730951
+"""√2: a mantissa above it is halved, so that its logarithm is computed near 1."""
 TINY: Final = 2.0**-1022
-"""Smallest normal number; smaller ones have fewer bits."""
+"""Smallest normal number; smaller numbers have fewer bits."""
 
 
 @inline_kernel
 def power_of_two(k: int) -> float:
-    """Return 2ᵏ for −1022 ≤ k ≤ 1023."""
+    """Return 2ᵏ, which is exact.
+
+    Parameters
+    ----------
+    k : int
+        Exponent of a normal number, −1022 … 1023.
+    """
     return float(np.int64((k + 1023) << 52).view(np.float64))
 
 
 @inline_kernel
 def scaled(x: float, k: int) -> float:
-    """Return x · 2ᵏ for x in 1/2 … 2 and −1080 ≤ k ≤ 1024, rounded once."""
+    """Return x · 2ᵏ, rounded once.
+
+    Parameters
+    ----------
+    x : float
+        Number in 1/2 … 2.
+    k : int
+        Exponent, −1080 … 1024. The result may be subnormal, zero or infinite.
+    """
     if k > 1000:
         return x * power_of_two(k - 1000) * 2.0**1000
     if k < -1000:
@@ -62,7 +78,18 @@ def scaled(x: float, k: int) -> float:
 
 @inline_kernel
 def parts_of(x: float) -> tuple[int, float]:
-    """Return k and m with x = m · 2ᵏ and 1 ≤ m < 2, for finite x > 0."""
+    """Return an exact power of two and the rest, whose product is a number.
+
+    Parameters
+    ----------
+    x : float
+        Finite number > 0, also a subnormal one.
+
+    Returns
+    -------
+    tuple of (int, float)
+        k and m with x = m · 2ᵏ and 1 ≤ m < 2.
+    """
     k = 0
     # Subnormal numbers: scale them into the normal range first.
     if x < TINY:
@@ -78,7 +105,13 @@ def parts_of(x: float) -> tuple[int, float]:
 
 @kernel
 def exp(x: float) -> float:
-    """Return e to the power x."""
+    """Return e to the power x.
+
+    Parameters
+    ----------
+    x : float
+        Exponent. More than 709.78 gives ∞, less than −745.13 gives 0, NaN gives NaN.
+    """
     x = float(x)
     if x > LARGEST_EXPONENT:
         return math.inf
@@ -92,12 +125,19 @@ def exp(x: float) -> float:
     r = high - low
     t = r * r
     c = r - t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))))
+
     return scaled(1.0 - ((low - (r * c) / (2.0 - c)) - high), int(k))
 
 
 @kernel
 def log(x: float) -> float:
-    """Return the natural logarithm; −∞ for zero, NaN for negative numbers."""
+    """Return the natural logarithm; −∞ for zero, NaN for negative numbers.
+
+    Parameters
+    ----------
+    x : float
+        Number; ∞ gives ∞.
+    """
     x = float(x)
     if x == 0.0:
         return -math.inf
@@ -115,6 +155,7 @@ def log(x: float) -> float:
     w = z * z
     r = w * (L2 + w * (L4 + w * L6)) + z * (L1 + w * (L3 + w * (L5 + w * L7)))
     half = 0.5 * f * f
+
     return k * LN2_HIGH - ((half - (s * (half + r) + k * LN2_LOW)) - f)
 
 
@@ -134,7 +175,7 @@ LN2, LN2_24, LN2_REST = (
     6.93147182464599609375e-01,
     -1.90465429995776804525e-09,
 )
-"""ln 2, and the same as a number of 24 bits and a remainder."""
+"""ln 2; the upper 24 bits of ln 2, and the remainder."""
 TWO_THIRDS_BY_LN2 = 9.61796693925975554329e-01
 TWO_THIRDS_BY_LN2_24, TWO_THIRDS_BY_LN2_REST = (
     9.61796700954437255859e-01,
@@ -145,15 +186,21 @@ LOG2_3_HALVES_24, LOG2_3_HALVES_REST = (
     5.84962487220764160156e-01,
     1.35003920212974897128e-08,
 )
-"""log2(3/2) in two parts."""
+"""Two parts of log2(3/2): 24 bits, and the remainder."""
 ROOT_3_HALVES, ROOT_3 = 1.224744871391589, 1.7320508075688772
+"""√(3/2) and √3: limits between mantissas that are divided by 1, by 3/2, or halved."""
 
 
 @inline_kernel
 def upper(x: float) -> float:
-    """Return the upper 26 bits of x (Dekker), for abs(x) < 2⁹⁹⁶.
+    """Return the upper 26 bits of x (Dekker's method), for abs(x) < 2⁹⁹⁶.
 
     Products of two such numbers are exact.
+
+    Parameters
+    ----------
+    x : float
+        Number below 2⁹⁹⁶ in magnitude; beyond it the product with `SPLITTER` overflows.
     """
     t = SPLITTER * x
     return t - (t - x)
@@ -166,6 +213,13 @@ def power(x: float, y: float) -> float:
     As fdlibm's e_pow.c, except that numbers are split by Dekker's method: the logarithm
     to base 2 of x in two parts, times y in two parts, and 2 to the power of the
     product.
+
+    Parameters
+    ----------
+    x : float
+        Base. 1 gives 1 for any `y`.
+    y : float
+        Exponent. 0 gives 1 for any `x`, NaN included, as in C.
     """
     x, y = float(x), float(y)
     if y == 0.0 or x == 1.0:
@@ -185,6 +239,7 @@ def power(x: float, y: float) -> float:
         if m >= ROOT_3_HALVES
         else (1.0, 0.0, 0.0)
     )
+
     # s = (m - base) / (m + base) in two parts
     u = m - base
     v = 1.0 / (m + base)
@@ -193,6 +248,7 @@ def power(x: float, y: float) -> float:
     t_high = upper(m + base)
     t_low = m - (t_high - base)
     s_low = v * ((u - s_high * t_high) - s_high * t_low)
+
     # log2(m / base) = 2 / (3 · ln 2) · (3 · s + s³ · …) in two parts
     s2 = s * s
     r = s2 * s2 * (E1 + s2 * (E2 + s2 * (E3 + s2 * (E4 + s2 * (E5 + s2 * E6)))))
@@ -208,6 +264,7 @@ def power(x: float, y: float) -> float:
     z_low = TWO_THIRDS_BY_LN2_REST * p_high + p_low * TWO_THIRDS_BY_LN2 + base_low
     log_high = upper(((z_high + z_low) + base_high) + n)
     log_low = z_low - (((log_high - n) - base_high) - z_high)
+
     # times y
     y_high = upper(y)
     p_low = (y - y_high) * log_high + y * log_low
@@ -217,6 +274,7 @@ def power(x: float, y: float) -> float:
         return math.inf
     if z < -1080.0:
         return 0.0
+
     # 2 to the power of it
     k = (z + TO_WHOLE) - TO_WHOLE
     p_high -= k
@@ -227,6 +285,7 @@ def power(x: float, y: float) -> float:
     w = v - (z - u)
     t = z * z
     c = z - t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))))
+
     return scaled(1.0 - (((z * c) / (c - 2.0) - (w + z * w)) - z), int(k))
 
 

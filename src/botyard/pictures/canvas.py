@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from botyard.errors import WorldError
+from botyard.pictures.clipping import Box, Point, clip_line, clip_polygon
+from botyard.pictures.layers import Layer
 from botyard.pictures.palette import RGBA
 
-Point = tuple[float, float]
-Box = tuple[float, float, float, float]
-"""Smallest x, smallest y, largest x, largest y."""
 Array = NDArray[np.float64]
 Size = int | tuple[int, int]
-"""Size of a picture, pixels: its largest width, or its width and height."""
+"""Size of a picture, pixels: its largest width, or both its width and height."""
 
 OVERSAMPLE: Final = 2
 """Factor by which masks are drawn larger and then reduced (anti-aliasing)."""
 MAX_ASPECT: Final = 4
 """Largest ratio of height to width if only the width is given.
 
-A higher part of the world gives a narrower picture.
+A part of the world with a greater ratio gives a narrower picture.
 """
 MAX_WIDTH: Final = 20_000
 """Largest width of a picture, and largest given height, pixels."""
@@ -36,7 +34,6 @@ MAX_PIXELS: Final = 100_000_000
 
 Each pixel takes at most sixteen bytes during drawing.
 """
-FONT_SIZE: Final = 12
 _CLIP_MARGIN: Final = 256.0
 """Margin around the enlarged picture to which shapes are clipped, pixels.
 
@@ -74,7 +71,19 @@ class View(NamedTuple):
         )
 
     def pixels(self, points: ArrayLike) -> Array:
-        """Convert points of the world, (n, 2), m, to positions, (n, 2), pixels."""
+        """Convert points of the world, (n, 2), m, to positions, (n, 2), pixels.
+
+        Parameters
+        ----------
+        points : (n, 2) array_like
+            Points of the world, m.
+
+        Returns
+        -------
+        (n, 2) float64
+            Positions from the upper left corner to the right and down, pixels; they may
+            be outside of the picture.
+        """
         at = np.asarray(points, np.float64).reshape(-1, 2)
         places = np.stack(
             [(at[:, 0] - self.left) * self.scale, (self.top - at[:, 1]) * self.scale],
@@ -84,7 +93,13 @@ class View(NamedTuple):
         return np.round(places, 6, out=places)
 
     def pixel(self, x: float, y: float) -> Point:
-        """Convert a point of the world, m, to a position in the picture, pixels."""
+        """Convert a point of the world, m, to a position in the picture, pixels.
+
+        Parameters
+        ----------
+        x, y : float
+            Point of the world, m.
+        """
         return round((x - self.left) * self.scale, 6), round(
             (self.top - y) * self.scale, 6
         )
@@ -155,21 +170,6 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
     )
 
 
-class Layer(NamedTuple):
-    """Shapes in one colour: position in a picture, and coverage (mode L)."""
-
-    color: RGBA
-    at: tuple[int, int]
-    mask: Image.Image
-
-    def paste(self, image: Image.Image) -> None:
-        """Draw the shape on a picture with transparency (RGBA)."""
-        # Paste an image, not a colour: Pillow takes twice the time for a colour.
-        image.paste(
-            Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask
-        )
-
-
 class Mask:
     """Shapes in one colour, drawn enlarged.
 
@@ -194,6 +194,7 @@ class Mask:
         oversample: int = OVERSAMPLE,
     ) -> None:
         left, top, right, bottom = box or (0, 0, view.width, view.height)
+
         # The image has at least one pixel, because Pillow cannot reduce an empty one.
         left, top = max(left, 0), max(top, 0)
         right, bottom = (
@@ -206,6 +207,7 @@ class Mask:
             (left, top),
             oversample,
         )
+
         self.image = Image.new(
             "L", ((right - left) * oversample, (bottom - top) * oversample)
         )
@@ -216,11 +218,29 @@ class Mask:
     def line(
         self, points: ArrayLike, width: float = 1.0, opacity: int | None = None
     ) -> None:
-        """Draw a polyline through points of the world; `width` in picture pixels."""
+        """Draw a polyline through points of the world; `width` in picture pixels.
+
+        Parameters
+        ----------
+        points : (n, 2) array_like
+            Points of the world, m.
+        width : float
+            Width, pixels of the picture; at least one pixel of the enlarged image.
+        opacity : int, optional
+            Opacity, 0 to 255. By default it is the opacity of the colour.
+        """
         self._line(self._places(points), width, opacity)
 
     def dashes(self, points: ArrayLike, width: float, dash: float, gap: float) -> None:
-        """Draw a dashed polyline; lengths in pixels of the picture."""
+        """Draw a dashed polyline; lengths in pixels of the picture.
+
+        Parameters
+        ----------
+        points : (n, 2) array_like
+            Points of the world, m.
+        width, dash, gap : float
+            Width of the line, and lengths of dashes and gaps, pixels of the picture.
+        """
         dash, period = dash * self._over, (dash + gap) * self._over
         for a, b in pairwise(map(_point, self._places(points).tolist())):
             # Clip before cutting into dashes: a line far outside would give millions of
@@ -240,7 +260,15 @@ class Mask:
                 )
 
     def polygon(self, points: ArrayLike, opacity: int | None = None) -> None:
-        """Fill a polygon."""
+        """Fill a polygon.
+
+        Parameters
+        ----------
+        points : (n, 2) array_like
+            Corners in the world, m. Fewer than two draw nothing.
+        opacity : int, optional
+            Opacity, 0 to 255. By default it is the opacity of the colour.
+        """
         places = self._places(points)
         if not self._contains(places):
             places = np.array(
@@ -254,11 +282,20 @@ class Mask:
     def squares(self, corners: Array, edge: float) -> None:
         """Fill squares given by their lower left corners, (n, 2).
 
-        `edge` is their length, m; a square is at least one pixel large.
+        A square covers at least one pixel.
+
+        Parameters
+        ----------
+        corners : (n, 2) float64
+            Lower left corners in the world, m.
+        edge : float
+            Length of an edge, m.
         """
         places = self._places(corners)
+
         # A cell smaller than a pixel would vanish.
         side = max(edge * self._view.scale, 1.0) * self._over
+
         # y points down in pictures, so the lower left corner has the largest y.
         boxes = np.stack(
             [
@@ -269,6 +306,7 @@ class Mask:
             ],
             axis=1,
         )
+
         x0, y0, x1, y1 = self._frame
         seen = (
             (boxes[:, 0] < x1)
@@ -276,7 +314,9 @@ class Mask:
             & (boxes[:, 1] < y1)
             & (boxes[:, 3] > y0)
         )
+
         boxes = np.clip(boxes[seen], [x0, y0, x0, y0], [x1, y1, x1, y1])
+
         # Many cells of a fine map fall on the same pixels; each rectangle is drawn
         # once.
         for box in np.unique(np.rint(boxes).astype(np.int64), axis=0).tolist():
@@ -288,6 +328,13 @@ class Mask:
         """Draw a circle around a position of the picture, pixels.
 
         With a `width`, draw only the outline; otherwise fill the circle.
+
+        Parameters
+        ----------
+        x, y, radius : float
+            Centre and radius in the picture, pixels.
+        width : float, optional
+            Width of the outline, pixels.
         """
         box = self._box(x - radius, y - radius, x + radius, y + radius)
         if width is None:
@@ -298,14 +345,29 @@ class Mask:
             )
 
     def stroke(self, places: ArrayLike, width: float) -> None:
-        """Draw a polyline through positions of the picture, pixels."""
+        """Draw a polyline through positions of the picture, pixels.
+
+        Parameters
+        ----------
+        places : (n, 2) array_like
+            Positions in the picture, pixels.
+        width : float
+            Width, pixels of the picture.
+        """
         at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
         self._line(at, width, None)
 
     def strokes(self, places: Array, begins: Sequence[int], width: float) -> None:
         """Draw polylines through positions of the picture, pixels.
 
-        `begins` holds the index of the first position of each polyline.
+        Parameters
+        ----------
+        places : (n, 2) float64
+            Positions of all polylines in the picture, pixels.
+        begins : sequence of int
+            Index of the first position of each polyline, in rising order.
+        width : float
+            Width, pixels of the picture.
         """
         at = (places - self._at) * self._over
         wide = max(1, round(width * self._over))
@@ -323,13 +385,25 @@ class Mask:
                 )
 
     def fill(self, places: ArrayLike) -> None:
-        """Fill a polygon whose corners are positions of the picture, pixels."""
+        """Fill a polygon whose corners are positions of the picture, pixels.
+
+        Parameters
+        ----------
+        places : (n, 2) array_like
+            Corners in the picture, pixels.
+        """
         at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
         if len(at) > 1:
             self._draw.polygon(at.ravel().tolist(), fill=self._color[3])
 
     def rectangle(self, box: Box) -> None:
-        """Fill a rectangle of the picture, pixels."""
+        """Fill a rectangle of the picture, pixels.
+
+        Parameters
+        ----------
+        box : tuple of float
+            Left, top, right and lower edge in the picture, pixels.
+        """
         self._draw.rectangle(self._box(*box), fill=self._fill(None))
 
     def finish(self) -> list[Layer]:
@@ -357,6 +431,17 @@ class Mask:
         return (x0 - left) * k, (y0 - top) * k, (x1 - left) * k, (y1 - top) * k
 
     def _line(self, places: Array, width: float, opacity: int | None) -> None:
+        """Draw a polyline, clipped to the enlarged image.
+
+        Parameters
+        ----------
+        places : (n, 2) float64
+            Positions in the enlarged image, pixels.
+        width : float
+            Width, pixels of the picture.
+        opacity : int or None
+            Opacity, 0 to 255; None for the opacity of the colour.
+        """
         wide = max(1, round(width * self._over))
         if self._contains(places):
             # Rounded joints are visible only on thick lines.
@@ -375,6 +460,7 @@ class Mask:
                 self._draw.line(part, fill=self._fill(opacity), width=wide)
 
     def _contains(self, places: Array) -> bool:
+        """Return whether all positions, (n, 2), can be drawn without clipping."""
         x0, y0, x1, y1 = self._frame
         x, y = places[:, 0], places[:, 1]
         return bool(((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)).all())
@@ -384,132 +470,13 @@ def _point(pair: Any) -> Point:
     return pair[0], pair[1]
 
 
-# -- texts
-
-
-@lru_cache(maxsize=4)
-def _font(size: int) -> Any:
-    return ImageFont.load_default(size)
-
-
-# Labels repeat in every frame of a movie.
-@lru_cache(maxsize=512)
-def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
-    """Return a text and its background; the baseline starts at (4, 4 + size)."""
-    font = _font(size)
-    wide = math.ceil(font.getlength(words)) + 8
-    masks = []
-    for halo in (True, False):
-        # The margin of 4 pixels has room for the halo around the letters.
-        mask = Image.new("L", (wide, size + 12))
-        ImageDraw.Draw(mask).text(
-            (4, 4 + size),
-            words,
-            fill=ground if halo else 255,
-            font=font,
-            anchor="ls",
-            stroke_width=1.5 if halo else 0,
-        )
-        masks.append(mask)
-
-    return masks[0], masks[1]
-
-
-def text(words: str, x: float, y: float, color: RGBA, ground: RGBA) -> list[Layer]:
-    """Return a text whose baseline starts at a position of the picture, pixels."""
-    halo, letters = _text(words, ground[3], FONT_SIZE)
-    at = round(x) - 4, round(y) - 4 - FONT_SIZE
-    return [Layer(ground, at, halo), Layer(color, at, letters)]
-
-
-# -- clipping
-
-
-def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
-    """Clip a line to a box; None if no part is inside (Liang and Barsky, 1984)."""
-    first, last = 0.0, 1.0
-    for origin, way, low, high in (
-        (a[0], b[0] - a[0], box[0], box[2]),
-        (a[1], b[1] - a[1], box[1], box[3]),
-    ):
-        # A line parallel to an edge never crosses it.
-        if way == 0.0:
-            if not low <= origin <= high:
-                return None
-            continue
-
-        enter, leave = sorted(((low - origin) / way, (high - origin) / way))
-        first, last = max(first, enter), min(last, leave)
-
-    if not first <= last:
-        return None
-    dx, dy = b[0] - a[0], b[1] - a[1]
-    return (a[0] + first * dx, a[1] + first * dy), (a[0] + last * dx, a[1] + last * dy)
-
-
-def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
-    """Clip a polygon to a box edge by edge (Sutherland and Hodgman, 1974)."""
-    left = list(corners)
-    for axis, limit, keep_below in (
-        (0, box[0], False),
-        (0, box[2], True),
-        (1, box[1], False),
-        (1, box[3], True),
-    ):
-        found: list[Point] = []
-        for a, b in zip(left, left[1:] + left[:1], strict=True):
-            inside_a, inside_b = (
-                (a[axis] <= limit) == keep_below,
-                (b[axis] <= limit) == keep_below,
-            )
-            if inside_a:
-                found.append(a)
-            if inside_a != inside_b:
-                share = (limit - a[axis]) / (b[axis] - a[axis])
-                found.append(
-                    (a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]))
-                )
-
-        left = found
-
-    return left
-
-
-def paste(layers: Iterable[Layer], image: Image.Image) -> None:
-    """Draw layers on a picture, one above the other."""
-    for layer in layers:
-        layer.paste(image)
-
-
-def merge(layers: Iterable[Layer], image: Image.Image) -> None:
-    """Draw layers one above the other on an empty image (RGBA)."""
-    width, height = image.size
-    for color, at, mask in layers:
-        left, top = max(at[0], 0), max(at[1], 0)
-        right, bottom = min(at[0] + mask.width, width), min(at[1] + mask.height, height)
-        # A label near the edge can be partly outside the picture.
-        if left < right and top < bottom:
-            seen = mask.crop((left - at[0], top - at[1], right - at[0], bottom - at[1]))
-            part = Image.new("RGBA", seen.size, color[:3])
-            part.putalpha(seen)
-            image.alpha_composite(part, (left, top))
-
-
 __all__ = [
     "MAX_ASPECT",
     "MAX_PIXELS",
     "MAX_WIDTH",
     "OVERSAMPLE",
-    "Box",
-    "Layer",
     "Mask",
-    "Point",
     "Size",
     "View",
-    "clip_line",
-    "clip_polygon",
     "fit",
-    "merge",
-    "paste",
-    "text",
 ]

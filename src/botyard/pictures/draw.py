@@ -1,7 +1,7 @@
 """Pictures of a scene, a robot model, and a world at one moment.
 
-`main` is a child process that draws one picture (see
-`botyard.processes.child_process`), so that the picture of one client does not delay the
+`main` is the function of a child process that draws one picture (see
+`botyard.processes.child_process`). Thus the picture of one client does not delay the
 other clients.
 """
 
@@ -15,7 +15,8 @@ from PIL import Image
 from botyard.geometry import Pose, transform_point
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.pictures.canvas import Mask, Size, fit, paste
+from botyard.pictures.canvas import Mask, Size, fit
+from botyard.pictures.layers import paste
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter, draw_body
 from botyard.pictures.palette import theme
@@ -30,17 +31,52 @@ TYPES: Final = {"png": bytes}
 def render_scene(
     scene: Scene, *, size: Size = 1000, theme: str = "light"
 ) -> Image.Image:
-    """Draw a scene without robots."""
+    """Draw a scene without robots.
+
+    Parameters
+    ----------
+    scene : Scene
+        The map. Its boxes are drawn at their initial poses.
+    size : int or tuple of int
+        Largest width, or width and height, pixels; see `canvas.fit`.
+    theme : str
+        One of `palette.THEMES`.
+
+    Returns
+    -------
+    Image
+        Picture (RGB).
+
+    Raises
+    ------
+    WorldError
+        The size is out of range, or the scene has no finite bounds.
+    """
     return render_still(boxes_of(scene), PictureOptions(size=size, theme=theme))
 
 
 def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
-    """Draw one robot model with its sensors, `size` pixels wide."""
+    """Draw one robot model with its sensors, `size` pixels wide.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        The model; its front points to the right.
+    size : int
+        Width and height, pixels.
+
+    Returns
+    -------
+    Image
+        Picture (RGB).
+    """
     colors = theme("light")
+
     # The margin around the body shows the cones of its sonar.
     reach = max(spec.radius * 1.6, 0.5)
     view = fit((-reach, -reach, reach, reach), size, 0.0)
     image = Image.new("RGBA", (view.width, view.height), colors.ground)
+
     ring = spec.sonar
     cones, lines = Mask(view, (*colors.sonar[:3], 40)), Mask(view, colors.sonar)
     for t in ring.transducers if ring else ():
@@ -54,8 +90,10 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
         lines.line([(tip.x, tip.y), *arc, (tip.x, tip.y)])
 
     paste([*cones.finish(), *lines.finish()], image)
+
     looks = Looks((*spec.parts, spec.outline), spec.color, bool(spec.drive))
     draw_body(image, looks, Figure(0, ""), Pose(), view, colors)
+
     inside, edge = Mask(view, (*colors.laser_edge[:3], 255)), Mask(view, colors.outline)
     for laser in spec.lasers:
         hx, hy = laser.size[0] / 2, laser.size[1] / 2
@@ -71,7 +109,25 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
 
 
 def render_still(still: Still, options: PictureOptions | None = None) -> Image.Image:
-    """Draw the world at one moment."""
+    """Draw the world at one moment.
+
+    Parameters
+    ----------
+    still : Still
+        Moment of a world.
+    options : PictureOptions, optional
+        Contents of the picture. By default the whole world is shown.
+
+    Returns
+    -------
+    Image
+        Picture (RGB).
+
+    Raises
+    ------
+    WorldError
+        The size is out of range, or no finite part of the world is shown.
+    """
     return Painter(options or PictureOptions()).draw(still)
 
 
@@ -81,7 +137,13 @@ def png(still: Still) -> bytes:
 
 
 def encoded(image: Image.Image) -> bytes:
-    """Return a picture as a PNG file."""
+    """Return a picture as a PNG file.
+
+    Parameters
+    ----------
+    image : Image
+        The picture.
+    """
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -92,7 +154,7 @@ def _answer(still: Still, send: Send) -> None:
 
 
 def main() -> None:
-    """Run the child process."""
+    """Draw the picture that a request describes (main function of the child process)."""
     serve({"draw": Still}, TYPES, _answer)
 
 

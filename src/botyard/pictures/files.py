@@ -21,6 +21,15 @@ def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> N
     PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM get the marker; other formats cannot
     hold it.
 
+    Parameters
+    ----------
+    image : Image
+        The picture.
+    path : path-like
+        The file; its suffix decides the format.
+    force : bool
+        Whether to replace a file that botyard did not write.
+
     Raises
     ------
     KeptFileError
@@ -53,7 +62,13 @@ def mark_as_exif() -> bytes:
 
 
 def _marker_options(kind: str) -> dict[str, Any]:
-    """Return the options of Pillow's `save` that add the marker."""
+    """Return the options of Pillow's `save` that add the marker.
+
+    Parameters
+    ----------
+    kind : str
+        Format by Pillow's name, such as ``PNG``.
+    """
     if kind == "PNG":
         info = PngImagePlugin.PngInfo()
         info.add_text("Software", MARK)
@@ -74,6 +89,13 @@ def _with_marker(kind: str, data: bytes) -> bytes:
     BMP: the marker follows the pixels, and the file size in the header
     (BITMAPFILEHEADER ``bfSize``, bytes 2 to 5) includes it. PNM: a comment in the
     header (pbm(5): from ``#`` to the end of a line).
+
+    Parameters
+    ----------
+    kind : str
+        Format by Pillow's name.
+    data : bytes
+        Whole file.
     """
     mark = MARK.encode()
     if kind == "BMP":

@@ -53,8 +53,8 @@ class FilmOptions:
     Attributes
     ----------
     begin, end : float
-        Simulated time of the first and the last moment, s; None and inf stand for the
-        limits of the run.
+        Simulated time of the first and the last moment, s; None and inf mean the limits
+        of the run.
     speed : float
         Simulated seconds per second.
     fps : float or None
@@ -74,7 +74,10 @@ def film_options(
     speed: float = 1.0,
     fps: float | None = None,
 ) -> FilmOptions:
-    """Return checked options of a film.
+    """Return checked options of a film; for parameters see `FilmOptions`.
+
+    By default a film shows the whole run, at a frame rate that follows from its steps
+    (`fps_of`). The speed is at most `MAX_SPEED`.
 
     Raises
     ------
@@ -132,8 +135,15 @@ class Camera:
     def look(self, sim: Simulation, time: float) -> bool:
         """Observe the world after a step, at a time of the run, s.
 
-        A frame shows the first step that is not before its time. Returns False after
-        the end of the film.
+        A frame shows the first step at or after the time of the frame. The method
+        returns False after the end of the film.
+
+        Parameters
+        ----------
+        sim : Simulation
+            The world after a step.
+        time : float
+            Simulated time of the run, s. It may differ from the time of `sim`.
         """
         if self._begin is None:
             self._begin = time
@@ -164,7 +174,15 @@ class Camera:
 
 
 class _FinalFrame:
-    """Keeps the last frame that is due, for a picture of the end."""
+    """Observer of a run that draws one picture of its end, with trails.
+
+    Parameters
+    ----------
+    picture : PictureOptions
+        Contents of the picture.
+    end : float
+        Simulated time of the picture, s.
+    """
 
     def __init__(self, picture: PictureOptions, end: float) -> None:
         self._picture, self._end = picture, end
@@ -172,7 +190,7 @@ class _FinalFrame:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Note the trails after a step. Return False when the film is complete."""
+        """Store the positions for trails after a step. Return False at the end of the film."""
         if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))
@@ -180,7 +198,7 @@ class _FinalFrame:
         return time < self._end - _ROUNDING
 
     def picture(self, sim: Simulation) -> Image.Image:
-        """Draw the picture."""
+        """Draw the world as it is now, with the stored trails."""
         return self._painter.draw(take(sim, self._picture.scans))
 
 
@@ -188,6 +206,20 @@ def picture_after(
     sim: Simulation, seconds: float, picture: PictureOptions
 ) -> Image.Image:
     """Step a simulation for `seconds` of simulated time and draw it, with trails.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The simulated world; its time advances.
+    seconds : float
+        Simulated time, s, rounded to whole steps.
+    picture : PictureOptions
+        Contents of the picture.
+
+    Returns
+    -------
+    Image
+        Picture (RGB).
 
     Raises
     ------
@@ -208,7 +240,15 @@ def picture_after(
 
 
 def fps_of(film: FilmOptions, step_s: float) -> float:
-    """Return the frame rate, 1/s: the given rate, or one frame per step up to `FPS`."""
+    """Return the frame rate, 1/s: the given rate, or one frame per step up to `FPS`.
+
+    Parameters
+    ----------
+    film : FilmOptions
+        Options of the film.
+    step_s : float
+        Simulated duration of a step, s.
+    """
     return film.fps if film.fps is not None else min(FPS, film.speed / step_s)
 
 
@@ -330,6 +370,19 @@ def _play(
     progress: Callable[[float], None],
 ) -> None:
     """Play a recording from its current time to the end of the film.
+
+    Parameters
+    ----------
+    player : Player
+        Player of the recording, at the first moment.
+    source : path-like
+        The recording, for errors.
+    picture : PictureOptions
+        Contents of the picture.
+    look : callable
+        Called with the world and the time after each step; returns False at the end.
+    progress : callable
+        Called with the simulated time of each step.
 
     Raises
     ------

@@ -38,9 +38,14 @@ class Frame:
 
 
 def image_of(words: Words) -> Image.Image:
-    """Return an image (RGBA) of pixels, in the same memory.
+    """Return an image (RGBA) that shares the memory of an array of pixels.
 
     Drawing on the image makes a copy first.
+
+    Parameters
+    ----------
+    words : (height, width) uint32
+        Pixels. The image shows later changes of them.
     """
     height, width = words.shape
     return Image.frombuffer("RGBA", (width, height), words, "raw", "RGBA", 0, 1)
@@ -52,7 +57,7 @@ class Overlay(NamedTuple):
     Attributes
     ----------
     words : (height, width) uint32 array
-        Its pixels.
+        Pixels of the picture.
     runs : (n, 3) int32 array
         Visible runs of pixels: row, first column, and the column after the last.
     """
@@ -62,7 +67,13 @@ class Overlay(NamedTuple):
 
 
 def overlay_of(words: Words) -> Overlay:
-    """Find the visible runs of an image."""
+    """Return an overlay of an image: its rows of adjacent visible pixels.
+
+    Parameters
+    ----------
+    words : (height, width) uint32
+        Pixels; 0 is invisible. The overlay keeps the array.
+    """
     height, width = words.shape
     # A transparent column on each side makes every run start and end inside the array.
     seen = np.zeros((height, width + 2), np.int8)
@@ -76,13 +87,30 @@ def overlay_of(words: Words) -> Overlay:
 
 
 def word_of(color: RGBA) -> int:
-    """Return an opaque pixel of a colour."""
+    """Return an opaque pixel of a colour.
+
+    Parameters
+    ----------
+    color : tuple of int
+        Red, green, blue and opacity, 0 to 255; the opacity is ignored.
+    """
     red, green, blue, _ = color
     return red | green << 8 | blue << 16 | 0xFF << 24
 
 
 def words_of(image: Image.Image) -> Words:
-    """Return a copy of an image's pixels."""
+    """Return a copy of an image's pixels.
+
+    Parameters
+    ----------
+    image : Image
+        Image of any mode.
+
+    Returns
+    -------
+    (height, width) uint32
+        Pixels, read-only.
+    """
     return np.frombuffer(image.convert("RGBA").tobytes(), np.uint32).reshape(
         image.height, image.width
     )

@@ -11,8 +11,10 @@ from PIL import Image, ImageDraw
 from botyard.geometry import Pose
 from botyard.model.scene import Area, Place, Scene
 from botyard.names import shown
-from botyard.pictures.canvas import Layer, Mask, View, merge, text
+from botyard.pictures.canvas import Mask, View
+from botyard.pictures.floor import draw_floor
 from botyard.pictures.frame import Frame, Overlay, Words, overlay_of
+from botyard.pictures.layers import Layer, merge, text
 from botyard.pictures.palette import Theme
 
 LEAST_GRID_PX: Final = 9.0
@@ -20,7 +22,7 @@ LEAST_GRID_PX: Final = 9.0
 NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
 """Area of robots without a map, m; the plane outside of it is grey."""
 MAX_LABEL: Final = 80
-"""Longest label, characters."""
+"""Longest label of a place or area, characters."""
 MAX_PLACES: Final = 2_000
 """Largest number of goals, docks and homes, and of areas, to draw."""
 MAX_FILLS: Final = 8
@@ -30,7 +32,7 @@ _NAMES_FROM: Final = 14.0
 
 
 class Map(NamedTuple):
-    """Static parts of a view.
+    """Static parts of the world, drawn for one view.
 
     Attributes
     ----------
@@ -49,10 +51,22 @@ class Map(NamedTuple):
 
 
 def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
-    """Draw the static parts."""
+    """Draw the static parts of a scene: grid, walls, points, areas and places.
+
+    Parameters
+    ----------
+    scene : Scene
+        The map.
+    view : View
+        Part of the world.
+    theme : Theme
+        Colours.
+    """
     ground, walls, places = (Frame(view.width, view.height) for _ in range(3))
     ground.image.paste(theme.ground, (0, 0, view.width, view.height))
     _draw_grid(ground.image, view, theme)
+    # Paint hides the grid, whose colours suit the plain ground alone.
+    draw_floor(ground.image, scene.floor, view)
     merge(draw_walls(scene, view, theme), walls.image)
     merge(
         [
@@ -66,7 +80,13 @@ def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
 
 
 def nice_step(least: float) -> float:
-    """Return the smallest 1, 2 or 5 times a power of ten that is at least `least`."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least `least`.
+
+    Parameters
+    ----------
+    least : float
+        Least step, above 0, in any unit.
+    """
     power = 10.0 ** math.floor(math.log10(least))
     head = least / power
     return (1 if head <= 1 else 2 if head <= 2 else 5 if head <= 5 else 10) * power
@@ -75,7 +95,7 @@ def nice_step(least: float) -> float:
 def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
     """Draw the lines of the grid, and every fifth one darker.
 
-    They are one metre apart, or farther in large worlds, so that they stay
+    Lines are one metre apart, or farther in large worlds, so that they stay
     distinguishable.
     """
     x0, y0, x1, y1 = view.bounds
@@ -96,7 +116,17 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
 
 
 def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw the points and walls of a scene."""
+    """Draw the points and walls of a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+        Walls (n, 4) and points (n, 2), m.
+    view : View
+        Part of the world.
+    theme : Theme
+        Colours.
+    """
     mask = Mask(view, theme.wall)
     mask.squares(scene.points, scene.resolution)
     # Walls are 5 cm wide, but stay visible in small scales.
@@ -115,7 +145,7 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw the edge of the mapped area; without a map, grey outside of `NO_MAP`."""
+    """Draw the edge of the map. If there is no map, paint the plane outside of `NO_MAP` grey."""
     bounds = scene.bounds
     (left, bottom), (right, top) = (
         view.pixel(*corner)
@@ -141,12 +171,13 @@ def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw sectors and forbidden areas."""
+    """Draw the map's sectors and forbidden areas, with their names."""
     areas = scene.areas[:MAX_PLACES]
     if not areas:
         return []
     line, fills = Mask(view, theme.bad_area), [Mask(view, theme.area)]
     names: list[Layer] = []
+
     for area in areas:
         closed = len(area.corners) > 2
         if closed:
@@ -168,7 +199,7 @@ def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw goals, docks and homes."""
+    """Draw the map's goals, docks and homes, with their names."""
     mask = Mask(view, theme.place)
     names: list[Layer] = []
     for place in scene.places[:MAX_PLACES]:
@@ -184,6 +215,17 @@ def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
+    """Draw the symbol of a place: a dock, a home, or a goal for all other kinds.
+
+    Parameters
+    ----------
+    mask : Mask
+        Shapes in the colour of places.
+    kind : str
+        Kind of the place in lower case.
+    x, y : float
+        Position in the picture, pixels.
+    """
     if "dock" in kind:
         mask.stroke(
             [
@@ -205,6 +247,19 @@ def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
 
 
 def _draw_arrow(mask: Mask, x: float, y: float, pose: Pose, length: float) -> None:
+    """Draw an arrow that points along a heading.
+
+    Parameters
+    ----------
+    mask : Mask
+        Shapes in the colour of places.
+    x, y : float
+        Start in the picture, pixels.
+    pose : Pose
+        Pose with the heading, rad, counter-clockwise in the world.
+    length : float
+        Length, pixels.
+    """
     tip = x + math.cos(pose.th) * length, y - math.sin(pose.th) * length
     mask.stroke([(x, y), tip], 2.0)
     for turn in (2.6, -2.6):
@@ -219,6 +274,21 @@ def _name(
     view: View,
     theme: Theme,
 ) -> list[Layer]:
+    """Return the label of a place or an area; none if it is not visible.
+
+    Parameters
+    ----------
+    of : Place or Area
+        Object with a name, which may be empty.
+    at : tuple of float
+        Position in the world, m.
+    away : tuple of float
+        Offset of the label in the picture, pixels.
+    view : View
+        Part of the world.
+    theme : Theme
+        Colours.
+    """
     x, y = view.pixel(at[0], at[1])
     # A long name can start left of the picture and still reach into it.
     is_seen = -1000 <= x <= view.width and 0 <= y <= view.height + 50
@@ -231,7 +301,20 @@ def _name(
 
 
 def scale_bar(view: View, theme: Theme) -> list[Layer]:
-    """Draw a bar of a round length in the lower left corner, with its length."""
+    """Draw a bar of a round length in the lower left corner, with its length.
+
+    Parameters
+    ----------
+    view : View
+        Part of the world.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    list of Layer
+        Bar and text; empty in a picture that is too small.
+    """
     step = nice_step(70.0 / view.scale)
     length, x, y = step * view.scale, 14.0, view.height - 14.0
     # A small picture has no space for the bar.

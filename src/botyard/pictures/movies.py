@@ -64,7 +64,13 @@ class Movie(Protocol):
     """Movie file that is being written."""
 
     def add(self, frame: Words) -> None:
-        """Append a frame; its pixels may change afterwards."""
+        """Append a frame; its pixels may change afterwards.
+
+        Parameters
+        ----------
+        frame : (height, width) uint32
+            Opaque pixels, see `frame.Words`. All frames have the same size.
+        """
         ...
 
     def close(self) -> None:
@@ -73,7 +79,18 @@ class Movie(Protocol):
 
 
 def check_frame(width: int, height: int) -> None:
-    """Raise WorldError if a frame of this size, pixels, is too large for a movie."""
+    """Raise WorldError if a frame of this size, pixels, is too large for a movie.
+
+    Parameters
+    ----------
+    width, height : int
+        Size, pixels.
+
+    Raises
+    ------
+    WorldError
+        A side exceeds `MAX_SIDE`, or the area `MAX_FRAME_PIXELS`.
+    """
     if max(width, height) > MAX_SIDE:
         raise WorldError(
             f"size: expected sides of a movie frame of at most {MAX_SIDE} "
@@ -89,6 +106,13 @@ def check_frame(width: int, height: int) -> None:
 
 def check_movie(path: StrPath, fps: float) -> None:
     """Check that a movie can be written.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of the movie. Nothing is written.
+    fps : float
+        Frame rate, 1/s.
 
     Raises
     ------
@@ -128,6 +152,11 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
     force : bool
         Replace the file even if another program wrote it.
 
+    Yields
+    ------
+    Movie
+        Movie to which frames are added. It is closed at the end of the block.
+
     Raises
     ------
     ArgumentError, WorldError
@@ -154,7 +183,7 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
 
 
 class _Checked:
-    """Movie that checks frames before it writes them."""
+    """Movie that checks the size and number of frames before it writes them."""
 
     def __init__(self, movie: Movie) -> None:
         self._movie = movie
@@ -199,7 +228,7 @@ class _Deltas(ABC):
     rate : Fraction
         Frame rate, 1/s.
     unit : int
-        Units of time per second.
+        Number of the format's units of time in a second.
     even : bool
         Whether parts start at even pixels.
     """
@@ -212,7 +241,7 @@ class _Deltas(ABC):
         self._part: tuple[Image.Image, tuple[int, int]] | None = None
         self._count = 0
         self._begin = 0
-        """Time at which `_part` appears, units."""
+        """Time at which a player shows `_part`, in units of the format."""
 
     def add(self, frame: Words) -> None:
         """Append a frame."""
@@ -258,7 +287,7 @@ class _Deltas(ABC):
 
 
 class _Gif(_Deltas):
-    """GIF; each frame has its own palette."""
+    """GIF movie; each frame has its own palette."""
 
     def __init__(self, file: BinaryIO, rate: Fraction) -> None:
         super().__init__(file, rate, 100, even=False)
@@ -295,7 +324,8 @@ class _Gif(_Deltas):
 class _WebP(_Deltas):
     """WebP with lossless frames.
 
-    Areas of one colour need little space in them, and stay exact.
+    Areas of one colour need little space in lossless frames, and keep their exact
+    colour.
     """
 
     def __init__(self, file: BinaryIO, rate: Fraction) -> None:
@@ -312,6 +342,7 @@ class _WebP(_Deltas):
             + _u24(size[0] - 1)
             + _u24(size[1] - 1),
         )
+
         # White background, and 0 repetitions, which means an endless loop.
         self._chunk(b"ANIM", b"\xff\xff\xff\xff" + struct.pack("<H", 0))
 
@@ -319,6 +350,7 @@ class _WebP(_Deltas):
         found = io.BytesIO()
         # Quality 20 and method 0 are the fastest settings of the lossless encoder.
         part.save(found, "WEBP", lossless=True, quality=20, method=0)
+
         # Parts are opaque, so blending would only cost time.
         do_not_blend = 0x02
         head = b"".join(
@@ -331,12 +363,14 @@ class _WebP(_Deltas):
                 min(duration, 2**24 - 1),
             )
         )
+
         # The first 12 bytes are the RIFF header of a single picture.
         self._chunk(b"ANMF", head + bytes([do_not_blend]) + found.getvalue()[12:])
 
     def _end(self) -> None:
         # Pillow puts a prefix of JPEG before EXIF data; WebP has none.
         self._chunk(b"EXIF", mark_as_exif().removeprefix(b"Exif\0\0"))
+
         # The RIFF size does not count the 8 bytes of its own header.
         size = self._file.tell() - self._origin - 8
         self._file.seek(self._origin + 4)
@@ -354,6 +388,11 @@ def _box_of(is_so: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
     """Return the bounding box of the true pixels; None if there are none.
 
     Order: left, top, right and lower edge.
+
+    Parameters
+    ----------
+    is_so : (height, width) bool
+        Changed pixels.
     """
     rows = np.flatnonzero(is_so.any(axis=1))
     if not len(rows):
@@ -401,6 +440,7 @@ class _Mp4:
             np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
             for plane in video.planes
         ]
+
         to_yuv420(frame, *planes)
         for packet in self._stream.encode(video):
             self._container.mux(packet)

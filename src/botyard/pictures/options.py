@@ -19,7 +19,7 @@ from botyard.pictures.still import Scans
 LEAST_SIZE: Final = 16
 """Smallest width of a picture, pixels."""
 MAX_TRAIL_S: Final = 86_400.0
-"""Longest trail, s."""
+"""Longest trail of a robot, simulated s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class PictureOptions:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Robots that the options name."""
+        """Names of the robots that the options mention."""
         return (
             *(() if isinstance(self.scans, bool) else self.scans),
             *(() if self.follow is None else (self.follow,)),
@@ -78,6 +78,25 @@ def picture_options(
     goals: ArrayLike = (),
 ) -> PictureOptions:
     """Return checked options of a picture.
+
+    Parameters
+    ----------
+    area : sequence of float, optional
+        Smallest x, smallest y, largest x, largest y, m; with `follow` width and height,
+        m.
+    follow : str, optional
+        Robot that stays in the middle.
+    trails : float
+        Length of trails, simulated s, at most `MAX_TRAIL_S`.
+    scans : bool, str or iterable of str
+        Whether to draw readings with a subscriber; or names of robots whose readings
+        are all drawn.
+    size : int or sequence of int
+        Largest width, or width and height, pixels.
+    theme, colors : str
+        One of `palette.THEMES`, one of `palette.COLORS`.
+    goals : (n, 2) or (n, 3) array_like
+        Further places, x, y, m, with or without th, rad.
 
     Raises
     ------
@@ -99,6 +118,13 @@ def picture_options(
 
 
 def _goals(goals: Any) -> tuple[Place, ...]:
+    """Return goals as places of the map.
+
+    Parameters
+    ----------
+    goals : (n, 2) or (n, 3) array_like
+        x, y, m, with or without th, rad; may be empty.
+    """
     columns = (arguments.numbers(goals, "goals").shape or (0,))[-1]
     # Goals with three numbers have a heading.
     rows = arguments.array(goals, "goals", 3 if columns == 3 else 2)
@@ -114,6 +140,20 @@ def _goals(goals: Any) -> tuple[Place, ...]:
 
 
 def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
+    """Return the checked part of the world.
+
+    Parameters
+    ----------
+    area : sequence of float
+        Two or four numbers, m.
+    is_around : bool
+        Whether it is a width and height around a robot.
+
+    Raises
+    ------
+    ArgumentError
+        The area has another number of values, or is empty.
+    """
     count = 2 if is_around else 4
     form = (
         "width and height around the robot"

@@ -16,9 +16,13 @@ from botyard.geometry import Outline, Pose
 from botyard.model.colors import rgb
 from botyard.model.scene import Scene
 from botyard.names import shown
-from botyard.pictures.canvas import Box, Layer, Mask, Point, View, fit, paste, text
+from botyard.pictures.bodyshapes import heading_mark, is_line, reach
+from botyard.pictures.canvas import Mask, View, fit
+from botyard.pictures.clipping import Box, Point
+from botyard.pictures.floor import draw_fields
 from botyard.pictures.frame import Frame, Words, image_of, word_of
 from botyard.pictures.kernels.pixels import lay_over, mark_fields, tint_fields
+from botyard.pictures.layers import Layer, paste, text
 from botyard.pictures.map import MAX_LABEL, Map, draw_map, scale_bar
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.palette import RGBA, Theme, robot_colors, theme
@@ -29,7 +33,7 @@ Array = NDArray[np.float64]
 FOLLOWED_M: Final = 12.0
 """Width of the view around a followed robot, m."""
 FOLLOWED_ASPECT: Final = 0.625
-"""Ratio of height to width of this view."""
+"""Ratio of height to width of the view around a followed robot."""
 MAX_FILLED: Final = 50
 """Largest number of scans to draw as filled fields; more scans become points."""
 MAX_LABELS: Final = 50
@@ -38,15 +42,10 @@ MAX_TILE: Final = 40_000_000
 """Largest number of map pixels to draw in advance around a moving view."""
 DOT: Final = 2.5
 """Bodies with a smaller extent than this, pixels, are drawn as dots."""
-LINE_M: Final = 0.03
-"""Largest width of a body that counts as a line, m.
-
-The page uses the same limit (``web/src/view/shape.ts``).
-"""
 _LABELS_FROM: Final = 6.0
 """Smallest scale at which names are drawn, pixels per metre."""
 _FINE: Final = 65_536
-"""Largest area of a body with finer edges, pixels."""
+"""Largest area of a body that is drawn with finer edges, pixels."""
 
 
 class Painter:
@@ -58,8 +57,8 @@ class Painter:
         Contents of the pictures. A view that follows no robot is fixed by the first
         moment.
     check : callable
-        Called with width and height, pixels, before a picture is drawn; `draw` passes
-        its errors on.
+        Called with width and height, pixels, before a picture is drawn; its errors pass
+        through `draw`.
     """
 
     def __init__(
@@ -76,7 +75,13 @@ class Painter:
         self._frame: Frame | None = None
 
     def see(self, still: Still) -> None:
-        """Record the positions of robots for their trails, without drawing."""
+        """Record the positions of robots for their trails, without drawing.
+
+        Parameters
+        ----------
+        still : Still
+            Moment of the world. A time before the last one clears the trails.
+        """
         poses = still.poses[:, :2].tolist()
         self._trails.add(
             still.time,
@@ -88,13 +93,34 @@ class Painter:
         )
 
     def draw(self, still: Still) -> Image.Image:
-        """Return the picture of a moment (RGB); see `paint`."""
+        """Return the picture of a moment (RGB); see `paint`.
+
+        Parameters
+        ----------
+        still : Still
+            Moment of the world. A time before the last one clears the trails.
+
+        Raises
+        ------
+        WorldError
+            The picture shows no finite part of the world.
+        """
         return image_of(self.paint(still)).convert("RGB")
 
     def paint(self, still: Still) -> Words:
         """Return the pixels of the picture of a moment.
 
         The next picture of the same size reuses their memory.
+
+        Parameters
+        ----------
+        still : Still
+            Moment of the world. A time before the last one clears the trails.
+
+        Returns
+        -------
+        (height, width) uint32
+            Opaque pixels, see `frame.Words`.
 
         Raises
         ------
@@ -104,15 +130,20 @@ class Painter:
         if self._options.colors == "robot":
             still = _one_color_each(still)
         self.see(still)
+
         view = self._view = self._view_of(still)
         self._check(view.width, view.height)
         chart, dx, dy = self._chart(still.scene, view)
+
         # Reuse the memory, because a new large frame costs page faults.
         if self._frame is None or self._frame.image.size != (view.width, view.height):
             self._frame = Frame(view.width, view.height)
+
         words, image = self._frame.words, self._frame.image
         np.copyto(words, chart.ground[dy : dy + view.height, dx : dx + view.width])
+        draw_fields(image, still.fields, view)
         _draw_readings(self._frame, still, view, self._theme)
+
         # The order follows the page: walls over readings, robots over walls, labels
         # on top.
         lay_over(*chart.walls, dx, dy, words)
@@ -123,7 +154,7 @@ class Painter:
         paste(scale_bar(view, self._theme), image)
         return words
 
-    # -- where it looks
+    # -- the view
 
     def _view_of(self, still: Still) -> View:
         o = self._options
@@ -142,7 +173,7 @@ class Painter:
         at = [i for i, f in enumerate(still.figures) if f.name == o.follow]
         if at:
             x, y = still.poses[at[0], :2].tolist()
-        # The robot is gone, so the view stays at its last position.
+        # The robot no longer exists, so the view stays at its last position.
         elif self._view is not None:
             return self._view
         else:
@@ -158,7 +189,15 @@ class Painter:
         return view._replace(left=left / view.scale, top=top / view.scale)
 
     def _chart(self, scene: Scene, view: View) -> tuple[Map, int, int]:
-        """Return the map around a view, and the position of the view in it, pixels."""
+        """Return the map around a view, and the position of the view in it, pixels.
+
+        Parameters
+        ----------
+        scene : Scene
+            The map.
+        view : View
+            Part of the world that the picture shows.
+        """
         if self._map is not None and self._map[0] is scene:
             chart = self._map[1]
             dx = round((view.left - chart.view.left) * view.scale)
@@ -187,7 +226,7 @@ class Painter:
         self._map = scene, chart
         return chart, dx, dy
 
-    # -- what moves
+    # -- moving parts
 
     def _draw_trails(self, image: Image.Image, still: Still, view: View) -> None:
         if not self._options.trails:
@@ -215,7 +254,7 @@ class Painter:
 
 
 def _one_color_each(still: Still) -> Still:
-    """Return the moment with a colour for each robot, by its order, as on the page."""
+    """Return a copy of a moment in which each robot has another colour, as on the page."""
     own, colors = list(still.looks), robot_colors()
     figures = []
     for row, figure in enumerate(still.figures):
@@ -236,7 +275,18 @@ def _box(area: Sequence[float]) -> Box:
 
 
 def extent(still: Still) -> Box:
-    """Return the bounds of a picture of the whole world, m: the map and all bodies."""
+    """Return the bounds of a picture of the whole world, m: the map and all bodies.
+
+    Parameters
+    ----------
+    still : Still
+        Moment of the world.
+
+    Returns
+    -------
+    tuple of float
+        Smallest x, smallest y, largest x, largest y, m.
+    """
     bounds, (x, y) = still.scene.bounds, still.poses[:, :2].T
     if bounds is None:
         half = 10.0
@@ -267,6 +317,13 @@ def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
     """Return the box around positions of a picture, whole pixels.
 
     Far positions are limited to one million pixels.
+
+    Parameters
+    ----------
+    places : (n, 2) float64
+        Positions in the picture, pixels; n is at least 1.
+    rim : int
+        Margin, pixels.
     """
     low = np.clip(np.floor(places.min(axis=0)) - rim, -1e6, 1e6).astype(int).tolist()
     high = (
@@ -276,6 +333,7 @@ def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
 
 
 def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
+    """Return whether a box (left, top, right, lower edge) is outside the view."""
     return box[2] <= 0 or box[3] <= 0 or box[0] >= view.width or box[1] >= view.height
 
 
@@ -283,12 +341,27 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
-    # Skip scans outside the view before they count towards the limit.
+    """Draw the readings of lasers as filled fields, or as points if there are many.
+
+    Sonar readings are drawn as lines.
+
+    Parameters
+    ----------
+    frame : Frame
+        Picture, which is changed.
+    still : Still
+        Moment of the world.
+    view : View
+        Part of the world.
+    colors : Theme
+        Colours.
+    """
     found = [
         (beams, view.pixels(ends(still, beams)))
         for beams in still.scans
         if len(beams.ranges)
     ]
+    # Skip scans outside the view before they count towards the limit.
     fans = [
         (beams, at, box)
         for beams, at in found
@@ -307,7 +380,9 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
 
 
 Fan = tuple[Beams, Array, tuple[int, int, int, int]]
-"""Scan: the sensor's position and the ends of its beams, and their box, pixels."""
+"""Readings of one sensor: its position and the ends of its beams, and their bounding
+box, all in pixels.
+"""
 
 
 def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> None:
@@ -317,30 +392,37 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     """
     if not fans:
         return
+
     boxes = np.clip([box for _, _, box in fans], 0, [view.width, view.height] * 2)
     (x0, y0), (x1, y1) = (
         boxes[:, :2].min(axis=0).tolist(),
         boxes[:, 2:].max(axis=0).tolist(),
     )
+
     begins = np.cumsum([0, *(len(at) for _, at, _ in fans)])
     # Bearings grow counter-clockwise, also as seen in the picture.
     turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
+
     marks = np.zeros((view.height, view.width), np.uint8)
     mark_fields(np.concatenate([at for _, at, _ in fans]), begins, turns, marks)
+
     # n layers of the same opacity cover 1 - (1 - opacity)^n of the ground.
     share = 1.0 - colors.laser_fill[3] / 255
     opacities = np.array([round(256 * (1.0 - share**n)) for n in range(256)])
     tint_fields(
         marks, np.array([y0, y1]), word_of(colors.laser_fill), opacities, frame.words
     )
+
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
     # The beams without a range end at the sensor (see `ends`).
     reach = np.where(np.isfinite(reach), reach, 0.0)
+
     near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
     # A jump in range is a gap between two objects, not a surface.
     breaks = far - near > 0.3 + 0.08 * near
     breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
+
     edge.strokes(
         np.concatenate([at[1:] for _, at, _ in fans]),
         [0, *(np.flatnonzero(breaks) + 1).tolist()],
@@ -352,7 +434,7 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
 def _dot_fans(
     image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme
 ) -> None:
-    """Draw points of 2 × 2 pixels at the hits of many scans."""
+    """Draw the hits of many scans as points of 2 × 2 pixels."""
     # A range close to the limit means that the beam hit no object.
     hits = [
         at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)]
@@ -390,7 +472,23 @@ def draw_body(
     view: View,
     colors: Theme,
 ) -> None:
-    """Draw the parts of a body at its pose, and a mark at the front of a robot."""
+    """Draw the parts of a body at its pose, and a mark at the front of a robot.
+
+    Parameters
+    ----------
+    image : Image
+        Picture (RGBA), which is changed.
+    looks : Looks
+        Appearance of the model.
+    figure : Figure
+        The body, with its state.
+    pose : Pose
+        Pose in the frame of the world, m and rad.
+    view : View
+        Part of the world.
+    colors : Theme
+        Colours.
+    """
     parts = [*figure.parts, *looks.parts]
     # The last part is the main body, whose front gets the mark.
     shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
@@ -400,10 +498,12 @@ def draw_body(
     box = _pixel_box(places, 3)
     if _is_outside(box, view):
         return
+
     fill = (*rgb(looks.color), 255)
     line = (
         colors.stalled if figure.stalled else fill if is_line(looks) else colors.outline
     )
+
     if reach(looks) * view.scale < DOT:
         x, y = view.pixel(pose.x, pose.y)
         dot = Mask(view, line if figure.stalled else fill, box)
@@ -414,9 +514,11 @@ def draw_body(
     # All corners were transformed in one call; split them into shapes again.
     ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
     drawn = [places[first:last] for first, last in pairwise(ends_at)]
+
     # Small bodies need finer edges; for large ones these would take much memory.
     over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
     edge = Mask(view, line, box, over)
+
     # Fill without an edge; the line that follows covers the edge.
     inside = ImageDraw.Draw(image)
     for part in drawn[: len(parts)]:
@@ -430,37 +532,23 @@ def draw_body(
 
 
 def _placed(outline: Sequence[Point] | Outline, pose: Pose) -> Array:
-    """Transform an outline to the world, m."""
+    """Transform an outline to the world, m.
+
+    Parameters
+    ----------
+    outline : sequence of (float, float)
+        Points in the body's frame, m.
+    pose : Pose
+        Pose of the body, m and rad.
+
+    Returns
+    -------
+    (n, 2) float64
+        Points in the frame of the world, m.
+    """
     x, y = np.asarray(outline, np.float64).reshape(-1, 2).T
     c, s = math.cos(pose.th), math.sin(pose.th)
     return np.stack([pose.x + c * x - s * y, pose.y + s * x + c * y], axis=1)
-
-
-def heading_mark(outline: Outline) -> list[Point]:
-    """Return a triangle at the front of a body, in its frame, m."""
-    nose = max(0.0, *(x for x, _ in outline))
-    half = max(abs(y) for _, y in outline)
-    return [(nose * 0.94, 0.0), (nose * 0.42, half * 0.42), (nose * 0.42, -half * 0.42)]
-
-
-def reach(looks: Looks) -> float:
-    """Return the distance of a body's farthest point from its origin, m."""
-    return max(0.05, *(math.hypot(x, y) for part in looks.parts for x, y in part))
-
-
-def is_line(looks: Looks) -> bool:
-    """Whether a body is a line, such as a reflector of a map.
-
-    Its edge then has its own colour, because an edge of another colour would hide it.
-    """
-    corners = np.array(
-        [corner for part in looks.parts for corner in part], np.float64
-    ).reshape(-1, 2)
-    return (
-        not looks.drives
-        and len(corners) > 0
-        and float(np.ptp(corners, axis=0).min()) <= LINE_M
-    )
 
 
 def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
@@ -500,6 +588,4 @@ __all__ = [
     "Painter",
     "draw_body",
     "extent",
-    "heading_mark",
-    "reach",
 ]

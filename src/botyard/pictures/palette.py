@@ -1,4 +1,4 @@
-"""Colours of pictures, by theme; the page uses the same ones (``palette.toml``)."""
+"""Colours of pictures, by theme; the page has the same colours (``palette.toml``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 RGBA = tuple[int, int, int, int]
-"""Red, green, blue and opacity, 0 … 255."""
+"""Colour as red, green, blue and opacity, 0 … 255."""
 THEMES: Final = ("light", "dark")
 COLORS: Final = ("model", "robot")
 """Whether robots have the colour of their model, or one colour each."""
@@ -42,7 +42,18 @@ class Theme:
 
 @cache
 def theme(name: str) -> Theme:
-    """Return the colours of a theme of `THEMES`; KeyError for an unknown name."""
+    """Return the colours of a theme.
+
+    Parameters
+    ----------
+    name : str
+        One of `THEMES`.
+
+    Raises
+    ------
+    KeyError
+        There is no theme of this name.
+    """
     table = _palette()[name]
     return Theme(**{field.name: _rgba(table[field.name]) for field in fields(Theme)})
 
@@ -61,6 +72,7 @@ def _palette() -> Mapping[str, Any]:
 
 
 def _rgba(text: str) -> RGBA:
+    """Return the colour (red, green, blue, opacity) of a text: ``#rrggbb`` or ``#rrggbbaa``."""
     r, g, b, *a = bytes.fromhex(text.removeprefix("#"))
     return r, g, b, a[0] if a else 255
 

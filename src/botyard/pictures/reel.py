@@ -32,14 +32,14 @@ PART_BYTES: Final = 2**20
 
 
 class Cast(NamedTuple):
-    """Robots and boxes of a moment, see `Still`."""
+    """Robots and boxes of one or more moments; for the fields see `Still`."""
 
     looks: tuple[Looks, ...]
     figures: tuple[Figure, ...]
 
 
 class Shot(NamedTuple):
-    """Moment with indices of its map and robots in the reel; otherwise see `Still`."""
+    """Moment of a movie, like `Still`, but with indices of its map and robots in the reel."""
 
     time: float
     scene: int
@@ -79,13 +79,21 @@ class Reel(NamedTuple):
     frames: list[int]
 
     def add(self, still: Still) -> int:
-        """Append a moment for the next frames. Returns the bytes of its arrays."""
+        """Append a moment for the next frames. Returns the bytes of its arrays.
+
+        Parameters
+        ----------
+        still : Still
+            Moment of a world. Its arrays are not copied.
+        """
         # Most moments share map and robots with the previous one.
         if not self.scenes or self.scenes[-1] is not still.scene:
             self.scenes.append(still.scene)
+
         cast = Cast(still.looks, still.figures)
         if not self.casts or self.casts[-1] != cast:
             self.casts.append(cast)
+
         # The poses are copies already, so the moment can wait to be drawn.
         shot = Shot(
             still.time,
@@ -106,7 +114,13 @@ class Reel(NamedTuple):
         self.frames.append(len(self.shots) - 1)
 
     def still(self, number: int) -> Still:
-        """Return a moment by its index."""
+        """Return a moment by its index.
+
+        Parameters
+        ----------
+        number : int
+            Index among `shots`.
+        """
         shot = self.shots[number]
         cast = self.casts[shot.cast]
         return Still(
@@ -121,7 +135,7 @@ class Reel(NamedTuple):
 
 
 def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
-    """Yield the frames; a repeated moment is drawn only once."""
+    """Yield the pixels of each frame of a movie. A repeated moment is drawn only once."""
     before, pixels = -1, None
     for number in reel.frames:
         if pixels is None or number != before:
@@ -130,7 +144,19 @@ def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
 
 
 def make(reel: Reel, folder: Path, send: Send) -> None:
-    """Make the movie in an empty folder, and send it."""
+    """Make the movie in an empty folder, and send it.
+
+    Errors of the movie are sent as ``refused``, not raised.
+
+    Parameters
+    ----------
+    reel : Reel
+        Description of the movie, with at least one frame.
+    folder : Path
+        Empty folder, in which the file stays.
+    send : callable
+        Sends a kind of `TYPES` and its value to the parent.
+    """
     path = folder / f"movie{reel.suffix}"
     try:
         painter = Painter(reel.options, check_frame)
@@ -170,7 +196,7 @@ def _answer(reel: Reel, send: Send) -> None:
 
 
 def main() -> None:
-    """Run the child process."""
+    """Make the movie that a request describes (main function of the child process)."""
     serve({"film": Reel}, TYPES, _answer)
 
 

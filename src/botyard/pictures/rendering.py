@@ -32,7 +32,28 @@ def render(
     options: Mapping[str, Any],
     overwrite: bool,
 ) -> Image.Image:
-    """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
+    """Draw a simulation, and write the picture to a file; see `Simulation.render`.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world. Sensors without a subscriber may measure for the picture.
+    path : path-like or None
+        File for the picture; None writes none.
+    options : mapping of str to object
+        Options of `picture_options`.
+    overwrite : bool
+        Whether to replace a file that botyard did not write.
+
+    Raises
+    ------
+    ArgumentError
+        An option is invalid, or the suffix belongs to no format.
+    UnknownNameError
+        An option names a robot that does not exist.
+    KeptFileError
+        The file exists, botyard did not write it, and `overwrite` is False.
+    """
     checked = picture_options(**options)
     for name in checked.named:
         if name not in sim.robots:
@@ -64,6 +85,15 @@ def render(
 def _look_back(sim: Simulation, seconds: float, painter: Painter) -> None:
     """Show a painter the recent positions of robots, for their trails.
 
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    seconds : float
+        Length of the trails, simulated s.
+    painter : Painter
+        Painter of the picture, which gets the positions.
+
     Raises
     ------
     ArgumentError
@@ -71,7 +101,7 @@ def _look_back(sim: Simulation, seconds: float, painter: Painter) -> None:
     """
     if not sim.history.is_on:
         raise ArgumentError(
-            "trails: expected a simulation with a history of positions: call "
+            "trails: expected a simulation with a history of positions, found none: call "
             "sim.history.keep() at its start"
         )
 

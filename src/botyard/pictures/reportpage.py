@@ -12,7 +12,7 @@ from botyard.names import shown
 from botyard.processes.safefile import MARK
 
 MAX_NAME: Final = 80
-"""Longest name, characters."""
+"""Longest name that a report shows, characters."""
 _STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
 table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
 td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
@@ -21,7 +21,15 @@ th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;mar
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """Return a page of HTML parts, under a title that can be any text."""
+    """Return an HTML page with a title and parts in HTML.
+
+    Parameters
+    ----------
+    title : str
+        Title and heading; characters of HTML are escaped.
+    parts : iterable of str
+        HTML, which is not escaped.
+    """
     name = escaped(title)
     head = (
         f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} "
@@ -32,7 +40,15 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def escaped(text: str, limit: int = MAX_NAME) -> str:
-    """Return any text as HTML, with at most `limit` characters."""
+    """Return any text as HTML, with at most `limit` characters.
+
+    Parameters
+    ----------
+    text : str
+        Text from any source.
+    limit : int
+        Greatest length, characters before the escaping.
+    """
     return html.escape(shown(text, limit))
 
 
@@ -44,10 +60,23 @@ def plain_table(
     limit: int = 300,
     is_last_text: bool = False,
 ) -> str:
-    """Return a table of texts.
+    """Return an HTML table whose cells are texts.
 
-    It wraps on narrow pages, but not inside intervals. The first `texts` columns, and
+    Rows wrap on narrow pages, but not inside intervals. The first `texts` columns, and
     the last one if it is a text, are aligned to the left.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        Headings of the columns.
+    rows : iterable of sequence of str
+        Cells, as any text; they are escaped.
+    texts : int
+        Number of columns with texts at the left.
+    limit : int
+        Greatest length of a cell, characters.
+    is_last_text : bool
+        Whether the last column has texts.
     """
 
     def row(cells: Sequence[str], tag: str) -> str:
@@ -66,7 +95,15 @@ def plain_table(
 
 
 def image(figure: Any, name: str) -> str:
-    """Return a matplotlib figure as a picture inside the page."""
+    """Return a matplotlib figure as a picture inside the page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure. It is not closed.
+    name : str
+        Alternative text for readers who do not see the picture.
+    """
     import matplotlib
 
     data = io.BytesIO()

@@ -1,6 +1,6 @@
 """Copy of the world at one moment as plain data (`Still`).
 
-It can be drawn later or in another process.
+The copy can be drawn later or in another process.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.geometry import Outline, Pose, transform_point
+from botyard.model.floor import PheromoneField
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
@@ -50,7 +51,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One robot or box.
+    """One robot or box of a moment.
 
     Attributes
     ----------
@@ -104,6 +105,22 @@ class Beams:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldLevels:
+    """Levels of a pheromone field.
+
+    Attributes
+    ----------
+    field : PheromoneField
+        Description of the field.
+    levels : (rows, columns) float64 array
+        Levels; row 0 is the lowest.
+    """
+
+    field: PheromoneField
+    levels: Array
+
+
+@dataclass(frozen=True, slots=True)
 class Still:
     """The world at one moment.
 
@@ -121,6 +138,8 @@ class Still:
         Poses of the figures: m, m, rad.
     scans, sonar : tuple of Beams
         Beams of lasers and sonar transducers.
+    fields : tuple of FieldLevels
+        Pheromone fields of the floor.
     """
 
     time: float
@@ -130,6 +149,7 @@ class Still:
     poses: Array
     scans: tuple[Beams, ...]
     sonar: tuple[Beams, ...]
+    fields: tuple[FieldLevels, ...] = ()
 
 
 Scans = bool | tuple[str, ...]
@@ -149,6 +169,11 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     scans : bool or tuple of str
         Sensors with a subscriber (True), or all sensors of these robots. Sensors
         without a subscriber take their readings now.
+
+    Returns
+    -------
+    Still
+        Copy that later steps do not change.
     """
     state, rows = sim.snapshot.state, sim.snapshot.rows
     kinds: dict[int, int] = {}
@@ -166,9 +191,11 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     names = [*sim.robots, *sim.core.box_names]
     at = [rows[name] for name in names]
     poses: Array = state.pose[at] if at else np.zeros((0, 3))
+
     # A mask of 0 hides a body from all sensors.
     unseen = (state.mask[at] == 0).tolist() if at else []
     stalled = state.stall[at].astype(bool).tolist() if at else []
+
     robots = list(sim.robots.values())
     figures = [
         Figure(
@@ -181,16 +208,29 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
         )
         for r, hidden, stall in zip(robots, unseen, stalled, strict=False)
     ]
+
     for box in sim.scene.boxes:
         figures.append(Figure(len(looks), ""))
         looks.append(Looks(box.outlines, box.color, drives=False, is_box=True))
 
     fans, sonar = _beams(robots, scans)
-    return Still(sim.time, sim.scene, tuple(looks), tuple(figures), poses, fans, sonar)
+    fields = tuple(
+        FieldLevels(one, sim.floor.levels(one.name))
+        for one in sim.floor.description.fields
+    )
+    return Still(
+        sim.time, sim.scene, tuple(looks), tuple(figures), poses, fans, sonar, fields
+    )
 
 
 def boxes_of(scene: Scene) -> Still:
-    """Return a scene without robots, with its boxes at their initial poses."""
+    """Return a scene without robots, with its boxes at their initial poses.
+
+    Parameters
+    ----------
+    scene : Scene
+        The map.
+    """
     looks = tuple(
         Looks(box.outlines, box.color, drives=False, is_box=True) for box in scene.boxes
     )
@@ -209,6 +249,15 @@ def boxes_of(scene: Scene) -> Still:
 def _beams(
     robots: list[Robot], scans: Scans
 ) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
+    """Return the beams of lasers, and of sonar transducers.
+
+    Parameters
+    ----------
+    robots : list of Robot
+        Robots in the order of the figures.
+    scans : bool or tuple of str
+        See `take`.
+    """
     fans: list[Beams] = []
     sonar: list[Beams] = []
     # The beams of thousands of sensors would take seconds to draw.
@@ -250,6 +299,13 @@ def ends(still: Still, beams: Beams) -> Array:
     """Return the sensor's position and the ends of its beams, (n + 1, 2), m.
 
     All are in the world frame; the sensor comes first.
+
+    Parameters
+    ----------
+    still : Still
+        Moment with the pose of the robot.
+    beams : Beams
+        Sensor and its ranges. A range that is not finite ends at the sensor.
     """
     body = Pose(*still.poses[beams.figure].tolist())
     x, y = transform_point(body, beams.mount.x, beams.mount.y)

@@ -22,7 +22,7 @@ No robot drives so fast: it was placed there, and a new piece starts.
 MAX_SAMPLES: Final = 3_000
 """Largest number of samples of a robot; longer trails have a longer interval."""
 BANDS: Final = 4
-"""Number of steps in which trails fade."""
+"""Number of parts of a trail, by age; older parts are drawn fainter."""
 
 Piece = NDArray[np.float64]
 
@@ -48,6 +48,14 @@ class Trails:
         """Add the positions, m, of all robots at a time.
 
         Samples that come too early are ignored. Time that jumps back clears the trails.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+        places : iterable of (str, (float, float))
+            Name and position, m, of each robot. Robots that are not listed lose their
+            trails.
         """
         if not self._seconds:
             return
@@ -58,7 +66,7 @@ class Trails:
         if time - self._last < self._spacing - 1e-9:
             return
         self._last = time
-        # A new table drops robots that are gone.
+        # A new table drops robots that no longer exist.
         found = dict[str, deque[tuple[float, float, float]]]()
         for name, (x, y) in places:
             samples = self._samples.get(name)
@@ -76,17 +84,35 @@ class Trails:
     ) -> list[tuple[int, list[Piece]]]:
         """Return a robot's trail up to its current position.
 
-        The trail comes as pieces (n, 2), m, by age: band 0 is the oldest of `BANDS`.
+        The trail is divided into pieces (n, 2), m, by age: band 0 is the oldest of
+        `BANDS`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot.
+        time : float
+            Simulated time of the picture, s.
+        x, y : float
+            Position of the robot at this time, m.
+
+        Returns
+        -------
+        list of (int, list of (n, 2) float64)
+            Band and its pieces, oldest first; bands without samples are left out.
         """
         samples = self._samples.get(name)
         if not samples:
             return []
         at = np.array([*samples, (time, x, y)])
+
         # Longer intervals allow longer distances between samples.
         far = JUMP * max(1.0, float(np.diff(at[:, 0]).max()) / SPACING_S)
         cuts = np.flatnonzero(np.abs(np.diff(at[:, 1:], axis=0)).sum(axis=1) > far) + 1
+
         age = np.clip((at[:, 0] - (time - self._seconds)) / self._seconds, 0.0, 1.0)
         band = np.minimum((age * BANDS).astype(int), BANDS - 1)
+
         found: list[tuple[int, list[Piece]]] = []
         for k in range(BANDS):
             inside = np.flatnonzero(band == k)

@@ -14,7 +14,7 @@ from botyard.pictures.kernels.pixels import (
 
 
 def warm_up() -> None:
-    """Compile or load the kernels by calling each once."""
+    """Compile or load all drawing kernels: call each of them once."""
     words, marks = np.zeros((2, 2), np.uint32), np.zeros((2, 2), np.uint8)
     mark_fields(np.zeros((3, 2)), np.array([0, 3]), np.array([1]), marks)
     tint_fields(marks, np.array([0, 2]), 0, np.zeros(256, np.int64), words)

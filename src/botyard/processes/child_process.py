@@ -2,11 +2,11 @@
 
 Untrusted files are parsed in a worker process with limits on memory and CPU time. The
 worker ends after one request (`botyard.servers.jobs.child_jobs` is the parent's side).
-It is a new interpreter (spawned, not forked), so that it inherits no threads or sockets
-of the simulator. It reads one request from standard input and writes its answers to
-standard output.
+The worker is a new interpreter (spawned, not forked), so that it inherits no threads or
+sockets of the simulator. It reads one request from standard input and writes its
+answers to standard output.
 
-`botyard.codec.messages` has the messages: data, never code.
+`botyard.codec.messages` defines the messages, which contain data and never code.
 """
 
 from __future__ import annotations
@@ -33,10 +33,17 @@ Send = Callable[[str, object], None]
 def serve(requests: Types, answers: Types, work: Callable[[Any, Send], None]) -> None:
     """Read one request, call `work`, and exit (main function of a worker).
 
-    `requests` and `answers` map each kind of message to the type of its body.
-
     The first two command-line arguments are the limits of memory, bytes, and of CPU
-    time, s. Exceptions of `work` are not caught: it reports its own failures.
+    time, s. Exceptions of `work` are not caught: `work` must report its failures
+    itself.
+
+    Parameters
+    ----------
+    requests, answers : mapping of str to type
+        Type of the body of each kind of message.
+    work : callable
+        Receives the body of the request, and a function that sends an answer: its kind
+        and its body.
     """
     _limit(int(sys.argv[1]), int(sys.argv[2]))
     output = os.fdopen(os.dup(1), "wb")
@@ -61,12 +68,15 @@ def serve(requests: Types, answers: Types, work: Callable[[Any, Send], None]) ->
 
 
 def run_helper(work: Callable[[], object]) -> NoReturn:
-    """Run `work` for the parent process.
+    """Run `work` for the parent process, and exit with status 0.
 
-    Exit with status 0, or when the parent dies.
+    The process also ends when the parent dies: the parent holds a pipe to standard
+    input. An exception of `work` ends the process with a traceback and status 1.
 
-    The parent holds a pipe to standard input. An exception of `work` ends the process
-    with a traceback and status 1.
+    Parameters
+    ----------
+    work : callable
+        Function without arguments; its result is ignored.
     """
     signal.signal(
         signal.SIGINT,
@@ -98,6 +108,7 @@ def _limit(memory: int, seconds: int) -> None:
                 allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
                 resource.setrlimit(kind, (allowed, allowed))
 
+    # Lower priority, because the steps of the world must not wait for a job.
     with contextlib.suppress(AttributeError, OSError):
         os.nice(5)
 
@@ -124,9 +135,14 @@ def end_with_parent() -> None:
 
 
 def stop_myself(grace: float) -> NoReturn:
-    """Ask this process to end (SIGTERM), and exit with status 1 after `grace` s.
+    """Ask this process to end (SIGTERM), and exit with status 1 later.
 
-    For a thread whose parent is gone: the main thread may still tidy up.
+    A thread calls this when the parent has ended: the main thread may still tidy up.
+
+    Parameters
+    ----------
+    grace : float
+        Time before this process exits, s.
     """
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(grace)

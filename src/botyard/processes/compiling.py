@@ -1,8 +1,8 @@
 """Progress messages while kernels are compiled.
 
-A line counts the compiled kernels on a terminal or in a notebook; a summary follows.
-Numba reports each function that it compiles (a cache miss). Nothing is guessed from
-elapsed time: a start that is slow because the machine is busy prints nothing, and an
+On a terminal or in a notebook, a line counts the compiled kernels; a summary follows.
+Messages depend on Numba's reports of functions that it compiles (cache misses), not on
+elapsed time: a start that is slow because the machine is busy prints nothing. An
 interrupted compilation prints no summary.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Final
 MIN_REPORTED: Final = 1.0
 """Compilation that takes less time than this is not reported, s."""
 IDLE_TIMEOUT: Final = 1.0
-"""Time without compilation after which it counts as finished, s."""
+"""Time without a compilation after which all compilations count as finished, s."""
 REFRESH_PERIOD: Final = 0.2
 """Period at which the progress line is updated, s."""
 TEXT: Final = "botyard: compiling kernels"
@@ -48,14 +48,15 @@ class Watch:
         self.unwritable_cache = ""
         self.count = 0
         self.on_first: Callable[[], None] = lambda: None
-        # Reentrant: the compiler's listener is called again while a kernel compiles
-        # others.
+
+        # The lock is reentrant: the compiler's listener is called again while a kernel
+        # compiles others.
         self._lock = threading.RLock()
         self._depth = 0
         self._spent = 0.0
-        """Time spent compiling since the last summary, s."""
+        """Duration of all compilations since the last summary, s."""
         self._since = 0.0
-        """Start of the current compilation, or end of the last one (`time.monotonic`),
+        """Start of the current compilation, or end of the previous (`time.monotonic`),
         s.
         """
         self._is_broken = False
@@ -68,7 +69,7 @@ class Watch:
     def begin(self) -> None:
         """Register the start of a compilation, here or in another process.
 
-        Calls nest.
+        Calls may be nested.
         """
         with self._lock:
             self._depth += 1
@@ -84,7 +85,13 @@ class Watch:
                     self._teller.start()
 
     def end(self, good: bool = True) -> None:
-        """Register the end of a compilation; `good`: without an error."""
+        """Register the end of a compilation.
+
+        Parameters
+        ----------
+        good : bool
+            Whether the compilation ended without an error.
+        """
         with self._lock:
             self._depth -= 1
             self.count += good
@@ -102,7 +109,8 @@ class Watch:
             yield
         finally:
             with self._lock:
-                # `end` counts a kernel, but it belongs to the other process.
+                # `end` adds a kernel to the count, but the other process counts its own
+                # kernels.
                 self.count -= 1
                 self.end()
 
@@ -157,21 +165,20 @@ class Watch:
             self._reported, self._is_broken, self._spent = False, False, 0.0
 
         if reported and is_line:
+            # Blanks erase the progress line on terminals of 80 columns.
             _write(shown, "\r" + " " * 78 + "\r")
         if reported and not broken:
             _write(shown, f"botyard: kernels compiled in {spent:.0f} s\n")
             if self.unwritable_cache:
                 text = (
-                    f"cannot keep them: {self.unwritable_cache} is not "
+                    f"cannot store the kernels: {self.unwritable_cache} is not "
                     "writable; set NUMBA_CACHE_DIR to a writable folder"
                 )
                 _write(shown, f"botyard: {text}\n")
 
 
 def _is_interactive(stream: Any) -> bool:
-    """Return whether a stream can overwrite a line: a terminal, or the output of a
-    notebook.
-    """
+    """Return whether a stream is a terminal or a notebook, which can overwrite a line."""
     if stream is None:
         return False
     try:
@@ -185,7 +192,7 @@ def _is_interactive(stream: Any) -> bool:
 
 
 def _has_audience(always: bool) -> bool:
-    """Return whether anything should be reported."""
+    """Return whether messages have a reader: a terminal, a notebook, or a stream with `always`."""
     if multiprocessing.parent_process() is not None:
         # The parent process reports for its children.
         return False

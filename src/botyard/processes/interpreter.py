@@ -1,6 +1,6 @@
 """Command line that runs a function of botyard in another Python interpreter.
 
-Cheap to import.
+This module is cheap to import.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
-# The package's folder goes to the end of the path, behind the standard library and
-# installed packages.
+# Append the package's folder to the path, behind the standard library and installed
+# packages.
 _START: Final = (
     "import importlib, sys; sys.path.append(sys.argv.pop(1)); "
     "module, name = sys.argv.pop(1).split(':'); getattr(importlib.import_module(module), name)()"
@@ -35,8 +35,9 @@ def python_command(
     *arguments : str
         Contents of ``sys.argv`` from index 1.
     unbuffered : bool
-        Do not buffer output (``-u``). For processes that run user code with output to a
-        log: prints and tracebacks keep their order, and a kill loses nothing.
+        Do not buffer output (``-u``). Use it for processes that run user code with
+        output to a log: prints and tracebacks keep their order, and a kill loses
+        nothing.
 
     Returns
     -------
@@ -55,4 +56,14 @@ def python_command(
     ]
 
 
-__all__ = ["python_command"]
+def leave_working_folder() -> None:
+    """Replace the working folder on the module path by the package's folder."""
+    if not sys.flags.safe_path:
+        # The first entry is the folder of the script, or the working folder with
+        # ``-m``.
+        del sys.path[0]
+    if _PACKAGE not in sys.path:
+        sys.path.append(_PACKAGE)
+
+
+__all__ = ["leave_working_folder", "python_command"]

@@ -69,15 +69,16 @@ def _kind(mode: int) -> str:
 
 
 MAX_LOCKED_BYTES: Final = 240
-"""Maximum length of a file name inside the name of its lock, bytes.
+"""Maximum length of a target's name inside the name of the hidden file, bytes.
 
 File systems allow 255.
 """
 
 MAX_ATTEMPTS: Final = 100
-"""Maximum number of attempts to lock the hidden file that the name refers to.
+"""Maximum number of attempts to lock the hidden file next to a target.
 
-The last attempt also counts if the system cannot compare the files.
+Another process may replace the hidden file during an attempt. The last attempt counts
+as successful if the system cannot compare the locked file with the one in the folder.
 """
 
 
@@ -85,10 +86,10 @@ class Hold:
     """Exclusive right to write a file, across all processes.
 
     It is a lock of the operating system on a hidden file next to the target, and ends
-    with its process. The target itself cannot carry the lock if it is replaced or
-    split. The hidden file is deleted with the lock; a leftover one locks nothing. If
-    the hidden file cannot be created, the target is not held: then the target can
-    hardly be written either.
+    with its process. A lock on the target itself would be lost when the target is
+    replaced or split. The hidden file is deleted with the lock; a leftover hidden file
+    locks nothing. If the hidden file cannot be created, the target is not held: in this
+    case, the target can hardly be written either.
 
     Parameters
     ----------
@@ -105,12 +106,14 @@ class Hold:
         self._number = self._linked = -1
         target = Path(os.path.realpath(path))
         name = os.fsencode(target.name)
-        # Otherwise the name of the hidden file would be too long.
+
+        # Shorten the name, because the name of the hidden lock file would be too long.
         if len(name) > MAX_LOCKED_BYTES:
             name = hashlib.blake2b(name, digest_size=16).hexdigest().encode()
         self._lock = target.with_name(f".{os.fsdecode(name)}.lock")
         if is_device(path) or not is_replaceable_own(target):
             return
+
         for attempt in range(MAX_ATTEMPTS):
             number = self._opened()
             if number is None:
@@ -118,6 +121,7 @@ class Hold:
             if not _lock(number):
                 os.close(number)
                 raise BusyFileError(path)
+
             self._number = number
             with contextlib.suppress(OSError):
                 # The previous holder may have deleted the file between opening and
@@ -134,7 +138,7 @@ class Hold:
     def _hold_links(self, target: Path, path: StrPath) -> None:
         """Also lock the file itself if it has several names (hard links).
 
-        Not on Windows, where a lock forbids writing.
+        This does nothing on Windows, where a lock forbids writing.
         """
         if os.name == "nt":
             return
@@ -146,7 +150,7 @@ class Hold:
             raise BusyFileError(path)
 
     def _opened(self) -> int | None:
-        """Open the hidden file; None: it cannot be opened."""
+        """Open the hidden file for its lock; return None if this is not possible."""
         access = os.O_RDWR if os.name == "nt" else os.O_RDONLY
         with contextlib.suppress(OSError):
             return _open_regular(self._lock, access | os.O_CREAT, 0o644)
@@ -160,7 +164,7 @@ class Hold:
         return None
 
     def release(self) -> None:
-        """Release the right; do nothing if it is not held."""
+        """Release the lock; do nothing if it is not held."""
         linked, self._linked = self._linked, -1
         if linked >= 0:
             os.close(linked)
@@ -191,7 +195,7 @@ def _lock(number: int) -> bool:
 
     Return False if another process holds the lock.
 
-    A file system without locks counts as one on which nothing is locked.
+    On a file system without locks, every lock succeeds.
     """
     try:
         if sys.platform == "win32":
@@ -217,10 +221,12 @@ def _lock(number: int) -> bool:
 
 
 def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
-    """Return whether a file is empty, contains `MARK`, or starts with one of these
+    """Return whether a file counts as written by this program.
+
+    A file counts if it is empty, contains `MARK`, or starts with one of the given
     bytes.
 
-    For regular files; links are followed.
+    Pass only regular files, or links to them, which are followed.
 
     Raises
     ------
@@ -270,7 +276,7 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Write a file named by the user (context manager).
 
-    If the block fails, the old file stays.
+    If the block fails, the old file is unchanged.
 
     The block receives a file object. A link is followed; a pipe or a device
     (``/dev/stdout``) is written to directly.
@@ -278,13 +284,12 @@ def replacing(
     Parameters
     ----------
     path : path-like
-        The file.
+        Name of the file.
     force : bool
         Replace the file even if this program did not write it.
     begins : bytes or tuple of bytes
         First bytes of a file that counts as this program's, for formats without a place
-        for
-        `MARK`.
+        for `MARK`.
 
     Raises
     ------
@@ -299,6 +304,7 @@ def replacing(
 
 
 def _replacing(path: StrPath, *, force: bool, begins: Beginnings) -> Iterator[BinaryIO]:
+    """Yield the file that replaces `path`; the caller holds it. See `replacing`."""
     check_replaceable(path, force=force, begins=begins)
     mode = _mode(path, follow=True)
     if mode is not None and not stat.S_ISREG(mode):
@@ -317,7 +323,24 @@ def _replacing(path: StrPath, *, force: bool, begins: Beginnings) -> Iterator[Bi
 def write_text(
     path: StrPath, text: str, *, force: bool = False, begins: Beginnings = ()
 ) -> None:
-    """Write text (UTF-8) to a file named by the user; see `replacing`."""
+    """Write text (UTF-8) to a file named by the user; see `replacing`.
+
+    Parameters
+    ----------
+    path : path-like
+        Name of the file.
+    text : str
+        Its contents.
+    force : bool
+        Replace the file even if this program did not write it.
+
+    Raises
+    ------
+    KeptFileError
+        A file exists that this program did not write; it stays unchanged.
+    OSError
+        The file cannot be written.
+    """
     with replacing(path, force=force, begins=begins) as file:
         file.write(text.encode())
 
@@ -373,7 +396,7 @@ def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> Binar
     Parameters
     ----------
     path : path-like
-        The file.
+        Name of the file.
     append : bool
         Append, instead of truncating the file.
     mode : int
@@ -405,12 +428,18 @@ def is_device(path: StrPath) -> bool:
 def read_own(path: StrPath, limit: int) -> bytes:
     """Read one of the program's own files.
 
+    Parameters
+    ----------
+    path : path-like
+        Name of the file.
+    limit : int
+        Maximum size, bytes.
+
     Raises
     ------
     OSError
         The file cannot be read, is not a regular file (for example, a link), or is
-        longer
-        than `limit` bytes.
+        longer than `limit` bytes.
     """
     with open(_open_regular(path, os.O_RDONLY), "rb") as file:
         # One byte more than allowed shows that the file is too long, without reading
@@ -424,13 +453,31 @@ def read_own(path: StrPath, limit: int) -> bytes:
 
 
 def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
+    """Open a file, and return its descriptor; never open a link, a pipe or a device.
+
+    Parameters
+    ----------
+    path : path-like
+        Name of the file.
+    flags : int
+        Flags of `os.open`.
+    mode : int
+        Permissions of a new file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened, or is not a regular file.
+    """
     try:
         number = os.open(path, flags | _NO_LINK | _NO_WAIT, mode)
     except OSError as error:
         # O_NOFOLLOW reports a link as ELOOP, a text that users would not understand.
         found = _mode(path, follow=False)
         if found is not None and not stat.S_ISREG(found):
-            raise OSError(error.errno, f"it is {_kind(found)}", str(path)) from None
+            raise OSError(
+                error.errno, f"expected a regular file, found {_kind(found)}", str(path)
+            ) from None
         raise
 
     # The open file is checked, not the path, which another user may have changed
@@ -438,7 +485,9 @@ def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
     found = os.fstat(number).st_mode
     if not stat.S_ISREG(found):
         os.close(number)
-        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+        raise OSError(
+            errno.EINVAL, f"expected a regular file, found {_kind(found)}", str(path)
+        )
 
     return number
 
@@ -447,6 +496,15 @@ def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
     """Write one of the program's own files atomically.
 
     A link in its place is neither followed nor replaced.
+
+    Parameters
+    ----------
+    path : path-like
+        Name of the file.
+    data : bytes
+        New contents of the whole file.
+    mode : int
+        Permissions of the file; by default only its owner may read it.
 
     Raises
     ------
@@ -461,7 +519,9 @@ def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
 def _replacing_own(path: StrPath, mode: int) -> Iterator[BinaryIO]:
     found = _mode(path, follow=False)
     if found is not None and not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+        raise OSError(
+            errno.EINVAL, f"expected a regular file, found {_kind(found)}", str(path)
+        )
     with _fresh(Path(os.path.abspath(path)), mode) as file:
         yield file
 
@@ -479,8 +539,7 @@ def copy_own(source: StrPath, path: StrPath) -> None:
     ------
     OSError
         The file cannot be read, the copy cannot be written, or one of them is not a
-        regular
-        file.
+        regular file.
     """
     number = _open_regular(source, os.O_RDONLY)
     with (
@@ -502,7 +561,9 @@ def remove_own(path: StrPath) -> None:
     if found is None:
         return
     if not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+        raise OSError(
+            errno.EINVAL, f"expected a regular file, found {_kind(found)}", str(path)
+        )
     os.unlink(path)
 
 

@@ -36,7 +36,7 @@ def telling(
     Parameters
     ----------
     text : str
-        Current operation, and what the user can do about it.
+        Name of the slow operation, and advice for the user.
     tell : callable
         Receives the text in another thread; by default prints it on stderr.
     after : float, optional

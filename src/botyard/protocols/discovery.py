@@ -19,10 +19,23 @@ It only shows that a host exists; clients then probe ports 8101, 8102 and so on.
 
 
 def is_request(data: bytes) -> bool:
-    """Return whether a datagram is a discovery request; longer ones also count."""
+    """Return whether a datagram is a discovery request, which may have further bytes.
+
+    Parameters
+    ----------
+    data : bytes
+        Contents of a UDP datagram to `PORT`. Only its fourth byte is checked, because
+        clients differ in the other bytes.
+    """
     return len(data) >= 4 and data[3] == 0xF6
 
 
 def is_reply(data: bytes) -> bool:
-    """Return whether a datagram is a reply."""
+    """Return whether a datagram is the reply of a robot's computer.
+
+    Parameters
+    ----------
+    data : bytes
+        Contents of a UDP datagram. Only its fourth byte is checked.
+    """
     return len(data) >= 4 and data[3] == 0xF7

@@ -1,7 +1,7 @@
 """Memory accounts of peers, in bytes.
 
 There is a limit for all peers together, and one for each address, so that one address
-cannot take all.
+cannot use all memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ENTRY_BYTES: Final = 512
 It covers Python objects and their places in tables.
 """
 SHARES: Final = 4
-"""Divisor of the whole limit for the limit of one address."""
+"""The limit for all addresses, divided by this number, is the limit for one address."""
 
 
 class Shares:
@@ -24,14 +24,14 @@ class Shares:
     Parameters
     ----------
     limit : int
-        Limit of all together, bytes.
+        Limit of all peers together, bytes.
     each : int
         Limit of one address, bytes; 0 means `limit` divided by `SHARES`.
 
     Attributes
     ----------
     used : int
-        Bytes of all together.
+        Bytes in use by all peers together.
     clients : Counter of str
         Number of accounts of each address.
     """
@@ -46,17 +46,23 @@ class Shares:
         self.used = 0
 
     def take(self, whose: str, size: int, *, is_first_free: bool = False) -> bool:
-        """Take memory for an address; return whether there is enough.
+        """Reserve memory for an address; return whether there is enough.
 
         Parameters
         ----------
         whose : str
-            The address.
+            Address of the peer.
         size : int
-            Bytes.
+            Number of bytes.
         is_first_free : bool
-            Whether the first item of an address may exceed its share, and the first of
-            all the whole limit. The caller limits its size.
+            Whether the first item of an address may exceed the limit of one address,
+            and the very first item the limit of all peers. The caller limits the item's
+            size.
+
+        Returns
+        -------
+        bool
+            False if there is not enough; nothing is reserved then.
         """
         own = self._used_by.get(whose, 0)
         is_free = is_first_free and not own
@@ -69,7 +75,20 @@ class Shares:
         return True
 
     def give_back(self, whose: str, size: int) -> None:
-        """Give memory back."""
+        """Release memory of an address.
+
+        Parameters
+        ----------
+        whose : str
+            Address of the peer.
+        size : int
+            Bytes, at most the bytes that the address has.
+
+        Raises
+        ------
+        KeyError
+            The address has no memory.
+        """
         self.used -= size
         left = self._used_by[whose] - size
         if left:
@@ -103,26 +122,54 @@ class Account:
     def part(self, most: int, address: int) -> int:
         """Return the client's part of a buffer, bytes.
 
-        It is at most `most`, and the clients of one address share `address`.
+        The part is at most `most`, and all clients of one address share `address`.
+
+        Parameters
+        ----------
+        most : int
+            Largest part of one client, bytes.
+        address : int
+            Size that all clients of one address share equally, bytes.
         """
         return min(most, address // max(1, self._shares.clients[self._whose]))
 
     def take(self, size: int) -> bool:
-        """Take memory; return whether there is enough."""
+        """Reserve memory; return whether there is enough.
+
+        Parameters
+        ----------
+        size : int
+            Number of bytes.
+
+        Returns
+        -------
+        bool
+            Whether the limits of client, address and all peers allow it. Otherwise
+            nothing is reserved.
+        """
         if self.used + size > self._limit or not self._shares.take(self._whose, size):
             return False
         self.used += size
         return True
 
     def give_back(self, size: int) -> None:
-        """Give memory back."""
+        """Release memory of the client.
+
+        Parameters
+        ----------
+        size : int
+            Bytes. A number above the client's memory releases all of it.
+        """
         size = min(size, self.used)
         if size:
             self.used -= size
             self._shares.give_back(self._whose, size)
 
     def close(self) -> None:
-        """Give all memory back after the client has left."""
+        """Release all memory after the client has disconnected.
+
+        Further calls have no effect.
+        """
         self.give_back(self.used)
         if self._is_open:
             self._is_open = False
@@ -133,6 +180,11 @@ def cost(*texts: object) -> int:
     """Return the approximate memory of an entry with these texts, bytes.
 
     Objects other than texts count as part of the entry.
+
+    Parameters
+    ----------
+    *texts : object
+        Contents of the entry. Only texts and bytes have a variable size.
     """
     return ENTRY_BYTES + sum(
         # Python stores texts beyond ASCII with up to 4 bytes for each character.

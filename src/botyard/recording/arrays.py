@@ -142,6 +142,7 @@ class Recording:
     @property
     def present(self) -> NDArray[np.bool_]:
         """Whether each robot is in the world at each time, (T, N)."""
+        # A robot that is absent in a step has no pose.
         found: NDArray[np.bool_] = ~np.isnan(self.poses[:, :, 0])
         return found
 
@@ -193,10 +194,12 @@ class Recording:
             if name == robot:
                 found.append((time_ns / 1e9, *values))
 
+        # `take` collects the commands while the rows are read.
         with Reader(self.path, self.budget) as file:
             for _ in RecordedRows(file, self.budget, take):
                 pass
 
+        # The shape keeps four columns when there are no commands.
         table = np.array(found, np.float64).reshape(-1, 4)
         return table[:, 0].copy(), table[:, 1:].copy()
 
@@ -233,13 +236,14 @@ def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
         The file cannot be opened, is not a recording, or is larger than the budget
         allows.
     """
+    # The budget is checked first, because opening the file already spends it.
     arguments.instance(budget, "budget", Budget)
     with Reader(arguments.path(path, "path"), budget) as file:
         return _Loader(file, budget).load()
 
 
 class _Loader:
-    """Reader of all data except scans."""
+    """Reader of all data of a recording except scans."""
 
     def __init__(self, file: Reader, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -251,7 +255,7 @@ class _Loader:
         self._events: list[Event] = []
 
     def load(self) -> Recording:
-        """Read the file."""
+        """Read the file, and return its data as arrays."""
         # Without topics of robots, the states are the only source of poses.
         has_rows = any(
             channel.schema.name in (ODOMETRY, SCAN)
@@ -288,6 +292,21 @@ class _Loader:
 
     @staticmethod
     def _array(values: list[tuple[int, int, Any]], rows: int, n: int) -> F8:
+        """Return the values of all rows and robots.
+
+        Parameters
+        ----------
+        values : list of (int, int, triple)
+            Row, robot and three numbers.
+        rows, n : int
+            Number of rows and of robots.
+
+        Returns
+        -------
+        (rows, n, 3) float64
+            The numbers; NaN where there are none.
+        """
+        # NaN marks steps without a value.
         array = np.full((rows, n, 3), np.nan)
         if values:
             # Assign all values at once, because a loop over cells is slow.
@@ -299,11 +318,27 @@ class _Loader:
     def _keep(
         self, what: str, row: int, robot: int, values: tuple[float, float, float]
     ) -> None:
+        """Store three numbers of a robot.
+
+        Parameters
+        ----------
+        what : str
+            ``poses``, ``velocities``, ``odometry`` or ``commands``.
+        row, robot : int
+            Indices in the arrays.
+        values : (float, float, float)
+            Numbers in SI units.
+
+        Raises
+        ------
+        BudgetError
+            There are too many numbers.
+        """
         self._rows.meter.add("cells", 3)
         self._found[what].append((row, robot, values))
 
     def _take_commands(self, row: int) -> None:
-        """Keep the current commands at the start of a row."""
+        """Store the latest command of each robot when a row starts."""
         self._row = row
         for name, values in self._rows.commands.items():
             robot = self._rows.robots.get(name)
@@ -311,8 +346,11 @@ class _Loader:
                 self._keep("commands", row, robot, (values[0], values[1], values[2]))
 
     def _take_row(self, one: RecordedRow) -> None:
+        # Commands hold for a whole row, so they are stored once, at the first message
+        # of the row.
         if one.number != self._row:
             self._take_commands(one.number)
+        # Other topics of a robot have no columns in the arrays.
         if one.name not in (TRUTH, ODOM) or one.message.channel.schema.name != ODOMETRY:
             return
 
@@ -340,6 +378,7 @@ class _Loader:
                 str(said.pop("event")),
                 said,
             )
+        # An event of another program may have any content: it is noted and left out.
         except (
             RecordingError,
             KeyError,
@@ -355,7 +394,7 @@ class _Loader:
         self._events.append(event)
 
     def _take_columns(self, time: int, state: bytes) -> None:
-        """Add a row of a recording without topics of robots."""
+        """Add a row from a recorded state, for a recording without topics of robots."""
         names, columns = body_columns(state, self._budget)
         self._rows.meter.add("cells", 1)
         self._rows.times.append(time)
@@ -380,7 +419,9 @@ class _Scanner:
         self._rows = RecordedRows(file, run.budget)
 
     def read(self, *, intensities: bool) -> Scans:
-        """Read the file."""
+        """Read the scans of the file into arrays."""
+        # Robots may have different fields of view, and a robot has none before its
+        # first scan.
         n = len(self._run.robots)
         found: list[tuple[int, int, F4, F4]] = []
         first, increment, beams = np.full(n, np.nan), np.full(n, np.nan), 0
@@ -396,6 +437,7 @@ class _Scanner:
                 first[one.robot], increment[one.robot], ranges, returns = scan_of(
                     one.message.data
                 )
+            # The damage was noted when the recording was loaded.
             except BadMessageError:
                 continue
 
@@ -406,6 +448,7 @@ class _Scanner:
             beams = max(beams, len(ranges))
 
         if not found:
+            # An empty array would hide a misspelt name.
             raise ArgumentError(
                 f'laser: expected the name of a recorded topic with scans, found "{self._laser}"'
             )

@@ -19,7 +19,7 @@ PACKAGES: Final = ("devices", "engine", "model", "navigation", "sim")
 def build() -> str:
     """Return a hash of the sources that a step of the world depends on.
 
-    It has 16 hexadecimal digits; it is empty if the sources cannot be read.
+    The hash has 16 hexadecimal digits; it is empty if the sources cannot be read.
     """
     root = Path(__file__).resolve().parents[1]
     files = [
@@ -35,7 +35,7 @@ def build() -> str:
 def computed_elsewhere(
     metadata: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, str] | None:
-    """Return the program that computed a recording, and this one, as text.
+    """Return the program that computed a recording, and the running one, as text.
 
     The result is None if both are the same.
 

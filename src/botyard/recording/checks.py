@@ -1,12 +1,13 @@
 """Checks of all columns of the state after every step.
 
-They show at which step a repeated run starts to differ. States are recorded only once a
-second, because they are large. A check of a step has sums over *cells*, groups of words
-of the columns. Each word belongs to one cell: half of the words to the first two or
-three cells, a quarter to as many others, and so on. A cell with exactly one different
-word reveals this word and its recorded value. If few words differ, all of them are
-found; if many differ, nearly always at least one (the idea of an L0 sampler: Cormode
-and Firmani, "A unifying framework for l0-sampling algorithms", 2014).
+The checks show at which step a repeated run starts to differ. Whole states are large,
+so the recorder writes only one per second. A check of a step has sums over *cells*,
+which are groups of words of the columns. Each word belongs to one cell: half of the
+words to the first two or three cells, a quarter to the next two or three, and so on. A
+cell with exactly one different word reveals this word and its recorded value. If few
+words differ, all of them are found; if many differ, nearly always at least one (the
+idea of an L0 sampler: Cormode and Firmani, "A unifying framework for l0-sampling
+algorithms", 2014).
 
 The words are the words of `botyard.recording.comparing.Columns.copy`.
 
@@ -39,7 +40,7 @@ MAX_KEPT_BYTES: Final = 256 << 20
 Differences in older states are not found.
 """
 FEW_WORDS: Final = 1024
-"""Number of words below which each size has three cells, otherwise two."""
+"""With fewer words than this there are three cells of each size, otherwise two."""
 _HEAD: Final = struct.Struct("<QIII")
 HASH_BITS: Final = 24
 _PER_CELL: Final = 8 + HASH_BITS // 8
@@ -53,7 +54,7 @@ Words = NDArray[np.uint64]
 
 
 class Cells:
-    """Cells of columns with a given number of words.
+    """Assignment of the words of all columns to cells.
 
     Parameters
     ----------
@@ -97,7 +98,17 @@ class Cells:
     def sums(self, words: Words) -> tuple[Words, NDArray[np.uint32]]:
         """Return the sums of words and of hashes of each cell.
 
-        The words are (steps, count), both results (steps, cells).
+        Parameters
+        ----------
+        words : (steps, count) uint64
+            Words of each step.
+
+        Returns
+        -------
+        (steps, cells) uint64
+            Sums of the words of each cell, modulo 2⁶⁴.
+        (steps, cells) uint32
+            Sums of their hashes, modulo 2²⁴.
         """
         sorted_words = words[:, self.order]
         # Sums wrap modulo 2⁶⁴, so the difference of two sums stays exact.
@@ -111,8 +122,6 @@ class Cells:
     ) -> tuple[int, np.uint64] | None:
         """Return the only word of a cell that differs, and its recorded value.
 
-        The result is None if several words differ.
-
         Parameters
         ----------
         cell : int
@@ -121,6 +130,11 @@ class Cells:
             Current words.
         more, more_hash : int
             Recorded sums minus current sums.
+
+        Returns
+        -------
+        (int, uint64) or None
+            Index of the word, and its recorded value; None if several words differ.
         """
         part = slice(
             self.begins[cell],
@@ -145,7 +159,21 @@ def _mixed(words: Words) -> Words:
 
 
 def _hash(words: Words, salt: Words) -> Words:
-    """Return `HASH_BITS` bits of each word and its index."""
+    """Return `HASH_BITS` bits of each word and its index.
+
+    Parameters
+    ----------
+    words : (…, n) uint64
+        Words.
+    salt : (n,) uint64
+        A number for each index, so that equal words at two indices have different
+        hashes.
+
+    Returns
+    -------
+    (…, n) uint64
+        Hashes below 2²⁴.
+    """
     mixed: Words = words + salt
     # A product alone moves bits only upwards, so the highest bits would have no effect.
     mixed ^= mixed >> _HALF
@@ -158,7 +186,7 @@ def _hash(words: Words, salt: Words) -> Words:
 
 @lru_cache(maxsize=4)
 def cells_of(count: int) -> Cells:
-    """Return workspaces for the comparison of `count` words."""
+    """Return the assignment of `count` words to cells."""
     return Cells(count)
 
 
@@ -171,7 +199,7 @@ def words_of(columns: bytes) -> Words:
 
 
 class Check(NamedTuple):
-    """Checks of several steps.
+    """Checks of several consecutive steps, as one message holds them.
 
     Attributes
     ----------
@@ -192,7 +220,7 @@ class Check(NamedTuple):
 
 
 def every(step_us: int) -> int:
-    """Return the number of steps between checks, for a step in simulated µs."""
+    """Return the number of steps between two checks, for steps of `step_us` µs."""
     return max(1, -(-SHORTEST_US // step_us))
 
 
@@ -200,6 +228,18 @@ def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
     """Encode the columns of steps as messages.
 
     A new message starts when rows appear or disappear, or when steps are missing.
+
+    Parameters
+    ----------
+    ticks : sequence of int
+        Steps, ascending.
+    columns : sequence of bytes
+        Columns after each of these steps, as `Columns.copy` returns them.
+
+    Yields
+    ------
+    bytes
+        Message in the layout of this module.
     """
     begin, step = 0, 1
     for i in range(1, len(ticks) + 1):
@@ -230,6 +270,11 @@ def _three_bytes(hashes: NDArray[np.uint32]) -> bytes:
 def decode(data: bytes) -> Check:
     """Decode the checks of a message.
 
+    Parameters
+    ----------
+    data : bytes
+        Message in the layout of this module.
+
     Raises
     ------
     RecordingError
@@ -255,7 +300,8 @@ def decode(data: bytes) -> Check:
             return Check(range(first, first + step * count, step), size, sums, hashes)
 
     raise RecordingError(
-        f"checks of states: expected the number of bytes that its head gives, found {len(data)} bytes"
+        f"checks of states: the message has {len(data)} bytes, which does not match its "
+        "header"
     )
 
 
@@ -265,9 +311,10 @@ class FirstDifference(NamedTuple):
     Attributes
     ----------
     after : int or None
-        Last compared step before it without a difference; None if none was compared.
+        Last compared step before `tick`, without a difference; None if none was
+        compared.
     tick : int
-        The step.
+        Number of the step in which columns differ.
     found : tuple of Difference
         Differences that could be found.
     is_all : bool
@@ -308,20 +355,40 @@ class Kept:
         self.compared = 0
 
     def wants(self, tick: int) -> bool:
-        """Whether there can be a check of a step."""
+        """Return whether a recording can hold a check of this step."""
         return not tick % self._every
 
     def add(self, tick: int, columns: bytes, layout: Layout) -> None:
-        """Add a step: the bytes of its columns, and their layout."""
+        """Add a step of the repeated run; drop the oldest steps if memory is short.
+
+        Parameters
+        ----------
+        tick : int
+            Number of the step, later than all before.
+        columns : bytes
+            Columns after the step, as `Columns.copy` returns them.
+        layout : Layout
+            Layout of these bytes.
+        """
         self._steps.append(_Step(tick, columns, layout))
         self._size += len(columns)
         while self._size > MAX_KEPT_BYTES and len(self._steps) > 1:
             self._size -= len(self._steps.popleft().columns)
 
     def compare(self, check: Check) -> FirstDifference | None:
-        """Compare the kept steps with a check; return the first difference or None.
+        """Compare the kept steps with a check.
 
         The columns of these steps, and of earlier ones, are discarded.
+
+        Parameters
+        ----------
+        check : Check
+            Recorded checks of several steps.
+
+        Returns
+        -------
+        FirstDifference or None
+            The first difference; None if all compared steps agree.
         """
         while self._steps and self._steps[0].tick <= check.ticks[-1]:
             step = self._steps.popleft()
@@ -356,7 +423,26 @@ class Kept:
 def _recovered(
     cells: Cells, words: Words, more: Words, more_hash: NDArray[np.uint32]
 ) -> tuple[Words, bool]:
-    """Return the recorded words as far as they can be found, and whether all were."""
+    """Return the recorded words as far as they can be found.
+
+    Parameters
+    ----------
+    cells : Cells
+        Assignment of words to cells.
+    words : (count,) uint64
+        Current words.
+    more : (cells,) uint64
+        Recorded sums minus current sums of the words.
+    more_hash : (cells,) uint32
+        Recorded sums minus current sums of their hashes.
+
+    Returns
+    -------
+    recorded : (count,) uint64
+        Recorded words; a word that cannot be found has its current value.
+    is_all : bool
+        Whether all different words were found.
+    """
     recorded, is_all = words.copy(), True
     for cell in np.flatnonzero((more != 0) | (more_hash != 0)).tolist():
         one = cells.recovered(cell, words, more[cell], int(more_hash[cell]))

@@ -1,6 +1,6 @@
 """Codec of the data that a recording needs of a run.
 
-It encodes journal entries, the scene, models, and the setup of the simulation.
+The codec encodes journal entries, the scene, models, and the setup of the simulation.
 `botyard.codec.messages` defines the layout. A new subclass of `Change`, a new command
 or a new field is encoded by its declared types, without a line here.
 """
@@ -51,15 +51,17 @@ class Setup:
 
 
 def changes() -> dict[str, type[Change]]:
-    """Return all kinds of changes by name: the dataclasses below `Change`."""
+    """Return the subclasses of `Change` by name: all kinds of changes of a world."""
     return {kind.__name__: kind for kind in _below(Change) if is_dataclass(kind)}
 
 
 def _below(kind: type[Change]) -> Iterator[type[Change]]:
-    """Yield all subclasses in order of creation.
+    """Yield all subclasses of a class, direct and indirect, in order of creation.
 
-    A dataclass with slots comes after the class that it was made from.
+    The decorator for a dataclass with slots makes a second class, which follows the
+    first.
     """
+    # Subclasses of subclasses count as well.
     for one in kind.__subclasses__():
         yield one
         yield from _below(one)
@@ -68,9 +70,9 @@ def _below(kind: type[Change]) -> Iterator[type[Change]]:
 Driven = tuple[int, int, str, str, float | None, float | None, float | None]
 """Journal entry about a `SetVelocity` of one body.
 
-Fields: tick, order, source; name of the body; v, w, vy. It is a plain tuple, because
-thousands may wait for the writer. Python's garbage collector visits objects that hold
-other objects again and again, but not tuples of numbers and strings.
+Fields: tick, order, source; name of the body; v, w, vy. The entry is a plain tuple,
+because thousands may wait for the writer. Python's garbage collector visits objects
+that hold other objects again and again, but not tuples of numbers and strings.
 """
 
 # Packages can add classes at any time, so each use looks them up.
@@ -108,6 +110,7 @@ def _decode(data: bytes, kind: str, hint: Any, budget: Budget) -> Any:
         The bytes are not such a message, are damaged, have a newer version, exceed
         `budget.bytes`, or contain a description that is not valid.
     """
+    # The limit is checked before decoding, which may need several times this memory.
     if len(data) > budget.bytes:
         raise RecordingError(
             f"{kind}: expected at most {budget.bytes} bytes, found {len(data)} "
@@ -116,12 +119,18 @@ def _decode(data: bytes, kind: str, hint: Any, budget: Budget) -> Any:
 
     try:
         return messages.decode(data, kind, hint)
+    # A nested value can exhaust the memory although its bytes are few.
     except (DamagedMessage, MemoryError) as error:
         raise RecordingError(f"{kind}: {error}") from None
 
 
 def encode_entry(entry: Entry) -> bytes:
     """Encode a journal entry.
+
+    Parameters
+    ----------
+    entry : Entry
+        Entry; its change, command and values must be data, not code.
 
     Raises
     ------
@@ -132,7 +141,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def encode_driven(one: Driven) -> bytes:
-    """Encode a `Driven` to the same bytes as `encode_entry` its entry.
+    """Encode a `Driven` to the bytes that `encode_entry` returns for its entry.
 
     Raises
     ------
@@ -150,15 +159,19 @@ def encode_driven(one: Driven) -> bytes:
 
 
 def encode_drives(several: Sequence[Driven]) -> bytes:
-    """Encode several commands with one tick and source as one entry.
+    """Encode several commands as one entry.
 
-    Their order numbers are consecutive.
+    Parameters
+    ----------
+    several : sequence of Driven
+        Commands of one tick and source, at least one, with consecutive order numbers.
 
     Raises
     ------
     RecordingError
         A value is not data.
     """
+    # All commands have the same step and source, so the entry stores these once.
     ticks, orders, sources, names, v, w, vy = zip(*several, strict=True)
     change = ["SubmitEach", {"names": names, "v": v, "w": w, "vy": vy}]
     return _encode_plain(
@@ -168,7 +181,21 @@ def encode_drives(several: Sequence[Driven]) -> bytes:
 
 
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
-    """Decode a journal entry; for errors see `_decode`."""
+    """Decode a journal entry.
+
+    Parameters
+    ----------
+    data : bytes
+        Result of `encode_entry`, `encode_driven` or `encode_drives`.
+    budget : Budget
+        Limits the number of bytes.
+
+    Raises
+    ------
+    RecordingError
+        The bytes are not such an entry, are damaged or of a newer version, or exceed
+        the limit.
+    """
     found: Entry = _decode(data, "entry", Entry, budget)
     return found
 
@@ -179,7 +206,21 @@ def encode_scene(scene: Scene) -> bytes:
 
 
 def decode_scene(data: bytes, budget: Budget = Budget()) -> Scene:
-    """Decode a scene; for errors see `_decode`."""
+    """Decode a scene.
+
+    Parameters
+    ----------
+    data : bytes
+        Result of `encode_scene`.
+    budget : Budget
+        Limits the number of bytes.
+
+    Raises
+    ------
+    RecordingError
+        The bytes are not a scene, are damaged or of a newer version, or exceed the
+        limit.
+    """
     found: Scene = _decode(data, "scene", Scene, budget)
     return found
 
@@ -190,13 +231,27 @@ def encode_model(model: object) -> bytes:
     Raises
     ------
     RecordingError
-        It has another class, or holds values that are not data.
+        The model has another class, or holds values that are not data.
     """
     return _encode("model", model, object)
 
 
 def decode_model(data: bytes, budget: Budget = Budget()) -> Model:
-    """Decode a model; for errors see `_decode`."""
+    """Decode a model.
+
+    Parameters
+    ----------
+    data : bytes
+        Result of `encode_model`.
+    budget : Budget
+        Limits the number of bytes.
+
+    Raises
+    ------
+    RecordingError
+        The bytes are not a model, are damaged or of a newer version, or exceed the
+        limit.
+    """
     found: Model = _decode(data, "model", object, budget)
     return found
 
@@ -216,7 +271,7 @@ def setup_of(sim: Simulation) -> Setup:
 def models_of(sim: Simulation) -> Sequence[Model]:
     """Return all models that a saved state of a simulation can refer to.
 
-    These are the models of its robots and boxes, and contents of description files.
+    The result has the models of robots and boxes, and contents of description files.
     """
     # Computing the digest registers all models.
     sim.digest()
@@ -231,7 +286,21 @@ def encode_setup(setup: Setup) -> bytes:
 
 
 def decode_setup(data: bytes, budget: Budget = Budget()) -> Setup:
-    """Decode a setup; for errors see `_decode`."""
+    """Decode a setup.
+
+    Parameters
+    ----------
+    data : bytes
+        Result of `encode_setup`.
+    budget : Budget
+        Limits the number of bytes.
+
+    Raises
+    ------
+    RecordingError
+        The bytes are not a setup, are damaged or of a newer version, or exceed the
+        limit.
+    """
     found: Setup = _decode(data, "setup", Setup, budget)
     return found
 

@@ -11,11 +11,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.layout import State, allocate_state
+from botyard.engine.layout import (
+    FIRST_WITH_WHEELS,
+    STEER_COLUMNS,
+    State,
+    allocate_state,
+)
 from botyard.engine.simulation import Engine
 from botyard.engine.state import (
     BODIES,
     CONTACTS,
+    STEERED,
     UNSAVED,
     Begin,
     columns_of,
@@ -48,6 +54,15 @@ _PLAIN: Final = (
 _AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {
     (3,): (".x", ".y", ".a"),
     (2,): (".forward", ".turned"),
+    (STEER_COLUMNS,): (
+        ".angle",
+        ".rate",
+        ".top_rate",
+        ".limit",
+        ".wheelbase",
+        ".offset",
+        ".by_angle",
+    ),
 }
 """Names of the numbers in a row of `botyard.engine.layout.State`."""
 
@@ -55,7 +70,7 @@ _AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {
 WORD: Final = 8
 """Size of a word, bytes."""
 _ZEROS: Final = bytes(WORD)
-_STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :])
+_STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :]) - {STEERED}
 """Columns that no step changes; a difference there is a cause, not a consequence."""
 
 
@@ -69,7 +84,7 @@ class Difference(NamedTuple):
     column : str
         Name of the column: ``pose.x``, ``battery.charge``, ``claims``.
     recorded, again : value
-        Both values.
+        Recorded value, and value of the repeated run.
     """
 
     body: str
@@ -84,6 +99,7 @@ class Difference(NamedTuple):
 
 def _shown(value: Any) -> str:
     text = repr(value)
+    # A column can hold thousands of numbers.
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
@@ -114,7 +130,7 @@ class Columns:
     Parameters
     ----------
     engine : Engine
-        The engine.
+        Engine whose columns are copied.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -131,12 +147,15 @@ class Columns:
         engine = self._engine
         version = [id(engine.rows), *(table.layout for table in engine.tables.values())]
         # Contacts of bodies with mass appear and disappear in each step.
+        # The parts are views of the engine's memory: they stay valid until an array is
+        # replaced.
         if (
             engine.state is not self._of[0]
             or version != self._of[1]
             or engine.dynamics is not None
         ):
-            # Keep references to both, so that no new object can reuse their identity.
+            # Keep references to both objects, so that no new object can reuse their
+            # identity.
             self._of, self._parts, self._layout = (
                 (engine.state, version, engine.rows),
                 [],
@@ -152,11 +171,16 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of the last copy."""
+        """Layout of the bytes that the last call of `copy` returned."""
         if self._layout is None:
             engine = self._engine
             names = [
-                one.name for one in declared(engine, masses=engine.dynamics is not None)
+                one.name
+                for one in declared(
+                    engine,
+                    masses=engine.dynamics is not None,
+                    steers=len(engine.state.steer) > 0,
+                )
             ]
             columns = tuple(
                 (n, a.dtype, a.shape)
@@ -174,11 +198,20 @@ class Columns:
 def differences_of_columns(
     layout: Layout, recorded: bytes, again: bytes
 ) -> Iterator[Difference]:
-    """Yield the differences between bytes of columns, ordered as in `differences`."""
+    """Yield the differences between bytes of columns, ordered as in `differences`.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the bytes of both runs.
+    recorded, again : bytes
+        Columns of the recorded and of the repeated run, as `Columns.copy` returns them.
+    """
     at, found = 0, list[tuple[str, NDArray[Any], NDArray[Any]]]()
     for name, dtype, shape in layout.columns:
         size = dtype.itemsize * math.prod(shape)
         one, other = recorded[at : at + size], again[at : at + size]
+        # Columns are padded to whole words, see `Columns.copy`.
         at += -(-size // WORD) * WORD
         if one != other:
             then, now = (
@@ -186,6 +219,7 @@ def differences_of_columns(
             )
             found.append((name, then, now))
 
+    # Columns that no step changes are first, because they name the cause.
     for name, one_column, other_column in sorted(
         found, key=lambda item: item[0] not in _STEADY
     ):
@@ -198,6 +232,7 @@ def _rows_of(
     column: str, rows: Mapping[str, Sequence[Any]], count: int
 ) -> Sequence[Any]:
     """Return the keys of a column's rows."""
+    # Columns of bodies with mass have the rows of bodies.
     table = column.partition(".")[0] if "." in column else BODIES
     return rows.get(BODIES if table == "mass" else table) or [
         f"{table} {i}" for i in range(count)
@@ -207,22 +242,36 @@ def _rows_of(
 def state_digest(state: bytes, budget: Budget = Budget()) -> int:
     """Return the `Simulation.digest` of the simulation of a state.
 
+    Parameters
+    ----------
+    state : bytes
+        Result of `Simulation.save_state`.
+    budget : Budget
+        Limit of the bytes of the state.
+
     Raises
     ------
     StateError
-        It is not a valid state.
+        The bytes are not a valid state.
     """
     head, data = split(state, Head, budget.bytes)
     return digest_of(digested_head(head), [np.frombuffer(data, np.uint8)])
 
 
 def roster_of(state: bytes, budget: Budget = Budget()) -> Roster:
-    """Return the roster of a state.
+    """Return the roster of a state: its bodies, and the rows of its tables.
+
+    Parameters
+    ----------
+    state : bytes
+        Result of `Simulation.save_state`.
+    budget : Budget
+        Limit of the bytes of the state.
 
     Raises
     ------
     StateError
-        It is not a valid state, or has another version.
+        The bytes are not a valid state, or have another version.
     """
     head, _ = split(state, Head, budget.bytes)
     return _roster(head)
@@ -234,7 +283,7 @@ def tick_of(state: bytes, budget: Budget = Budget()) -> int:
     Raises
     ------
     StateError
-        It is not a valid state.
+        The bytes are not a valid state.
     """
     return split(state, Head, budget.bytes)[0].tick
 
@@ -249,24 +298,44 @@ def _roster(head: Head) -> Roster:
 def body_columns(
     state: bytes, budget: Budget = Budget()
 ) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
-    """Return the row of each robot in a state, and the columns of all bodies, by name.
+    """Return the columns of all bodies in a state.
+
+    Parameters
+    ----------
+    state : bytes
+        Result of `Simulation.save_state`.
+    budget : Budget
+        Limit of the bytes of the state.
+
+    Returns
+    -------
+    rows : dict of str to int
+        Row of each robot.
+    columns : dict of str to array
+        Columns of `State` by name, with a row for each robot and box. They are
+        read-only.
 
     Raises
     ------
     StateError
-        It is not a valid state.
+        The bytes are not a valid state.
     """
     head, data = split(state, Head, budget.bytes)
     roster = _roster(head)
     _check_columns(roster.schema, tuple(roster.keys), head.version, head.program)
     bodies = roster.bodies
     columns, at = dict[str, NDArray[Any]](), 0
+    # The layout of an empty engine gives dtype and shape of each column.
     for name, empty in allocate_state(0)[0]._asdict().items():
         # Names of bodies determine these columns, so states leave them out.
         if name in UNSAVED:
             continue
+        # Only states with a body that steers have this column.
+        if name == STEERED and not _steers(columns["drive"]):
+            continue
         shape = (len(bodies), *empty.shape[1:])
         size = empty.dtype.itemsize * math.prod(shape)
+        # A crafted head may announce more bodies than the data hold.
         if at + size > len(data):
             raise StateError(
                 f"state: expected the complete column {name}, found the end of the data"
@@ -280,6 +349,17 @@ def body_columns(
     }, columns
 
 
+def _steers(drive: NDArray[Any]) -> bool:
+    """Return whether a body has a row of wheels, so that a state has the column of steering.
+
+    Parameters
+    ----------
+    drive : (n,) int8
+        `State.drive` of all bodies.
+    """
+    return bool((drive >= FIRST_WITH_WHEELS).any())
+
+
 @lru_cache(maxsize=16)
 def _check_columns(
     schema: bytes, tables: tuple[str, ...], version: int, program: str
@@ -289,7 +369,7 @@ def _check_columns(
     Raises
     ------
     StateError
-        It has other columns.
+        The state has other columns.
     """
     # An empty simulation declares the same columns, and the cache runs this check once.
     roster = Roster(schema, b"", "", b"", [], {name: [] for name in tables}, [])
@@ -305,15 +385,25 @@ def differences(
     changes (limits, masks), then the other columns in the order of `State`, poses
     first.
 
+    Parameters
+    ----------
+    sim : Simulation
+        Simulation that repeats the run.
+    state : bytes
+        Recorded state of the same tick.
+    budget : Budget
+        Limit of the bytes of the state.
+
     Raises
     ------
     StateError
-        It is not a valid state, or has another version of botyard.
+        The bytes are not a valid state, or another version of botyard wrote them.
     """
     head, data = split(state, Head, budget.bytes)
     mine, roster = _present(sim), _roster(head)
     check_columns(sim.core, head, roster)
     yield from _of_rosters(roster, mine.roster)
+    # Rows can only be compared if they belong to the same bodies.
     if [body.name for body in roster.bodies] == [
         body.name for body in mine.roster.bodies
     ] and roster.keys == mine.roster.keys:
@@ -332,7 +422,9 @@ def _present(sim: Simulation) -> _Parts:
     names = [
         one.name
         for one in declared(
-            sim.core.engine, masses=sim.core.engine.dynamics is not None
+            sim.core.engine,
+            masses=sim.core.engine.dynamics is not None,
+            steers=len(sim.core.engine.state.steer) > 0,
         )
     ]
     return _Parts(
@@ -348,7 +440,12 @@ def _columns(
         CONTACTS: max(head.contacts, 0),
     }
     found, at = dict[str, NDArray[Any]](), 0
-    for one in declared(sim.core.engine, masses=head.contacts >= 0):
+    for one in declared(sim.core.engine, masses=head.contacts >= 0, steers=True):
+        if one.rows == STEERED:
+            if not _steers(found["drive"]):
+                continue
+            rows[STEERED] = len(roster.bodies)
+
         shape = (rows.get(one.rows, 0), *one.shape)
         size = one.dtype.itemsize * math.prod(shape)
         if at + size > len(data):
@@ -415,6 +512,17 @@ def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
 def _of_rows(
     name: str, rows: Sequence[Any], recorded: NDArray[Any], again: NDArray[Any]
 ) -> Iterator[Difference]:
+    """Yield the differences between two columns.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    rows : sequence
+        Key of each row: a name, or a list of its parts.
+    recorded, again : (n, …) array
+        Both columns, of one type and shape.
+    """
     if not recorded.size:
         return
     # Compare bytes, because NaN differs from itself and 0.0 equals -0.0.
@@ -446,7 +554,7 @@ def _of_rows(
 def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Difference]:
     for what in _PLAIN:
         one, other = getattr(theirs, what), getattr(mine, what)
-        # Compared by the bits of their encoding: NaN equals NaN, and −0 is not 0.
+        # Compare the bits of the encoding: NaN equals NaN, and −0 is not 0.
         if msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other):
             continue
         if what == "teleports" and len(one) == len(other) == len(robots):

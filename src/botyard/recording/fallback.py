@@ -1,11 +1,11 @@
 """Fallback for recordings with unreadable states: the run comes from its ROS messages.
 
 States can be unreadable because another version wrote them. The module makes a
-recording of this version, in which a body with a nose takes the place of each robot.
-Its poses are the true poses (the topics ``base_pose_ground_truth`` and ``/tf``); the
-map is the recorded one (the scene, or ``/map``). All viewers can show the result. It
-lacks what only states contain: models, sensors, things. Nothing is simulated again, so
-nothing is verified.
+recording of this version, in which a disc with a nose represents each robot. Its poses
+are the true poses (the topics ``base_pose_ground_truth`` and ``/tf``); the map is the
+recorded one (the scene, or ``/map``). All viewers can show the result. The result lacks
+what only states contain: models, sensors, objects of the map. Nothing is simulated
+again, so nothing is verified.
 """
 
 from __future__ import annotations
@@ -60,13 +60,24 @@ _SAME_M: Final = 1e-9
 
 @dataclass(slots=True)
 class _Trajectory:
-    """Trajectory of a robot: times, s, in order, and poses."""
+    """Trajectory of a robot: times, s, in ascending order, and a pose at each time."""
 
     times: list[float] = field(default_factory=list)
     poses: list[Pose] = field(default_factory=list)
 
     def add(self, time: float, pose: Pose) -> None:
-        """Add a pose, unless it is too late or a second one of the same time."""
+        """Add a pose.
+
+        A pose that is not later than the last one, or far outside of any map, is left
+        out.
+
+        Parameters
+        ----------
+        time : float
+            Time, s.
+        pose : Pose
+            True pose: m, m, rad.
+        """
         # A crafted pose can be infinite, or far outside of any map.
         is_sound = all(
             math.isfinite(value) and abs(value) < _EXTENT_M for value in pose
@@ -76,7 +87,14 @@ class _Trajectory:
             self.poses.append(pose)
 
     def at(self, time: float) -> Pose:
-        """Return the pose at a time, interpolated between two."""
+        """Return the pose at a time, interpolated between two.
+
+        Parameters
+        ----------
+        time : float
+            Time, s. Before the first pose, the first one holds; after the last pose,
+            the last one.
+        """
         k = bisect_right(self.times, time)
         if k == 0 or k == len(self.times):
             return self.poses[max(0, k - 1)]
@@ -96,13 +114,23 @@ def open_player(
 ) -> Player:
     """Play a recording, from its ROS messages if its states cannot be read.
 
-    The first entry of `Track.problems` then says so.
+    In this case, the first entry of `Track.problems` says so.
+
+    Parameters
+    ----------
+    path : path-like
+        MCAP file.
+    budget : Budget
+        Limits for reading it.
+    progress : callable
+        Called with the share of the file that was read, 0 to 1.
 
     Raises
     ------
     RecordingError
-        The recording cannot be read and has no poses either, or is larger than the
-        budget allows.
+        The recording cannot be read and has no poses either.
+    BudgetError
+        The recording is larger than the budget allows.
     """
     try:
         return Player(read_track(path, budget, progress))
@@ -130,7 +158,19 @@ def open_player(
 
 
 def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | None:
-    """Return the run from its ROS messages; None without poses of robots.
+    """Return the run from its ROS messages.
+
+    Parameters
+    ----------
+    path : path-like
+        MCAP file.
+    budget : Budget
+        Limits for reading it.
+
+    Returns
+    -------
+    Track or None
+        Recording of this version; None without poses of robots.
 
     Raises
     ------
@@ -144,7 +184,7 @@ def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | Non
 
     if not run.trajectories:
         return None
-    # A recording of this version needs no other support in viewers.
+    # Viewers show a recording of this version without further code.
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
         target = Path(folder, "run.mcap")
         run.write(target)
@@ -173,7 +213,7 @@ class _Run:
         self.first = 0.0
 
     def read(self) -> None:
-        """Read the file."""
+        """Read the trajectories of robots, the map and the events from the file."""
         self._scene = self._attached()
         for message in self._file.messages():
             self._meter.add("entities", 1)
@@ -252,9 +292,20 @@ class _Run:
                 self._trajectory(frame.rpartition("/")[0]).add(message.time / 1e9, pose)
 
     def _in_map(self, frame: str) -> Pose | None:
-        """Return the pose of a frame in the map; None without a chain of transforms."""
+        """Return the pose of a frame in the map.
+
+        Parameters
+        ----------
+        frame : str
+            Name of the frame, as transforms name it.
+
+        Returns
+        -------
+        Pose or None
+            Pose: m, m, rad. None without a chain of transforms to ``map``.
+        """
         pose = Pose(0.0, 0.0, 0.0)
-        # A bound on the chain ends a loop of transforms also.
+        # The limit on the length of the chain also ends loops of transforms.
         for _ in range(MAX_CHAIN):
             if frame not in self._frames:
                 return pose if frame == "map" else None
@@ -314,13 +365,14 @@ class _Run:
     def _put(self, sim: Simulation, names: Mapping[str, str], now: float) -> None:
         for key, trajectory in self.trajectories.items():
             pose, before = trajectory.at(now), trajectory.at(now - STEP_S)
-            # A put counts as a jump, so leave standing robots alone.
+            # Placing a robot counts as a jump, so robots that stand still are not
+            # placed.
             if any(abs(a - b) > _SAME_M for a, b in zip(pose, before, strict=True)):
                 sim.put(names[key], pose)
 
 
 def _write_event(recording: Any, data: bytes) -> None:
-    """Write an event of a program again.
+    """Copy an event of a program to the new recording.
 
     Events of the recorder are left out: they describe states that are missing here.
     """

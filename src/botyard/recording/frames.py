@@ -46,14 +46,14 @@ def encode(state: bytes, before: bytes | None) -> bytes:
     Parameters
     ----------
     state : bytes
-        The state.
+        State to encode: bytes of `Simulation.save_state`.
     before : bytes or None
         State of the previous frame; None makes a keyframe.
 
     Raises
     ------
     StateError
-        One of them is not a state.
+        `state` or `before` is not a state.
     """
     new = _parts(state)
     if before is not None:
@@ -67,7 +67,7 @@ def encode(state: bytes, before: bytes | None) -> bytes:
 def decode(frame: bytes, before: bytes | None) -> bytes:
     """Decode the state of a frame.
 
-    It has at most as many bytes as the frame and the previous state together.
+    The state has at most as many bytes as the frame and the previous state together.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def decode(frame: bytes, before: bytes | None) -> bytes:
     Raises
     ------
     StateError
-        It is not a frame, or a delta to another state.
+        The bytes are not a frame, or are a delta to another state.
     """
     kind, body = frame[:1], memoryview(frame)[1:]
     if kind == KEYFRAME:
@@ -124,9 +124,20 @@ def _parts(state: bytes) -> _Parts:
 
 
 def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
-    """Return the delta between two states; None if it has more than `limit` bytes.
+    """Return the delta between two states.
 
-    It is also None if the columns have another length.
+    Parameters
+    ----------
+    old, new : _Parts
+        Parts of the previous and of the new state.
+    limit : int
+        Largest size of the delta, bytes.
+
+    Returns
+    -------
+    bytes or None
+        Frame in the layout of this module. None if it would be larger, or if the
+        columns have another length.
     """
     # Rows appeared or disappeared, so the words no longer correspond.
     if len(old.columns) != len(new.columns):
@@ -135,7 +146,8 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
     middle = new.head[first : len(new.head) - last]
     whole = len(new.columns) // _WORD * _WORD
     here = np.frombuffer(new.columns[:whole], "<u8")
-    # Compare words of 8 bytes: most values have this size, and it is faster.
+    # Compare words of 8 bytes: most values have this size, and fewer comparisons are
+    # faster.
     changed = here != np.frombuffer(old.columns[:whole], "<u8")
     parts = (
         DELTA,
@@ -154,7 +166,16 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
 def _common(old: bytes, new: bytes) -> tuple[int, int]:
     """Return the lengths of the common start and end of two heads.
 
-    Together they are at most as long as the shorter head.
+    Parameters
+    ----------
+    old, new : bytes
+        Heads of two states.
+
+    Returns
+    -------
+    first, last : int
+        Number of equal bytes at the start and at the end. Their sum is at most the
+        length of the shorter head.
     """
     size = min(len(old), len(new))
     one, two = np.frombuffer(old, np.uint8), np.frombuffer(new, np.uint8)
@@ -171,6 +192,20 @@ def _run(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> int:
 
 
 def _patched(old: _Parts, delta: memoryview) -> bytes:
+    """Return the state that a delta makes of the previous one.
+
+    Parameters
+    ----------
+    old : _Parts
+        Parts of the previous state.
+    delta : memoryview
+        Frame without its first byte.
+
+    Raises
+    ------
+    StateError
+        The delta belongs to another state, or is damaged.
+    """
     words, rest = divmod(len(old.columns), _WORD)
     bits = (words + 7) // 8
     try:
@@ -206,8 +241,8 @@ def _patched(old: _Parts, delta: memoryview) -> bytes:
     count = int(np.count_nonzero(changed))
     if len(values) != _WORD * count:
         raise StateError(
-            f"frame of a state: expected {count} changed words in a delta, found "
-            f"{len(values)} bytes"
+            f"frame of a state: expected {_WORD * count} bytes of changed words in a delta, found "
+            f"{len(values)}"
         )
 
     columns = np.frombuffer(old.columns[: words * _WORD], "<u8").copy()

@@ -1,9 +1,9 @@
 """Recent minutes of a simulation in memory, as keyframes and deltas.
 
 A caller can look back at them or continue from them. The module is in this layer, above
-`sim`, because the frames are (`botyard.recording.frames`); `Simulation.history` finds
-it as an extension. It does not know clients: `botyard.control.history` has the
-operation, and `botyard.interfaces.page.past` shows a moment to a page.
+`sim`, because it uses `botyard.recording.frames`; `Simulation.history` finds it as an
+extension. It does not know clients: `botyard.control.history` has the operation, and
+`botyard.interfaces.page.past` shows a moment to a page.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from botyard.sim.state import rebuild
 from botyard.sim.statehead import IN_ROSTER
 
 MINUTES: Final = 10.0
-"""Simulated time to keep, min."""
+"""Default simulated time that a history keeps, min."""
 MEGABYTES: Final = 200.0
-"""Memory for it, 10⁶ bytes; whichever limit comes first counts."""
+"""Memory for the kept moments, 10⁶ bytes; the limit that is reached first counts."""
 FEW_ROBOTS: Final = 20
 PERIOD_S, LONG_PERIOD_S = 0.2, 0.5
-"""Simulated time between moments, s, with at most `FEW_ROBOTS`, and with more.
+"""Simulated time between moments, s, with at most `FEW_ROBOTS` robots, and with more.
 
-A longer one costs less time and memory.
+A longer time between moments costs less computing time and memory.
 """
 FRAMES_PER_KEYFRAME: Final = 32
 """Number of frames between keyframes.
 
-A look at a moment decodes half of them on average.
+Access to a moment decodes half of them on average.
 """
 
 
@@ -53,8 +53,8 @@ class _Part:
     scene : Scene
         The map; its boxes are in the states.
     described : tuple
-        Models, boxes and description files that the first state refers to. A world
-        forgets old ones after some time.
+        Models, boxes and description files that the first state refers to. They are
+        kept here because a world forgets old ones after some time.
     """
 
     scene: Scene
@@ -81,7 +81,7 @@ class History(ReadOnly):
         self._parts: deque[_Part] = deque()
         self._before: bytes | None = None
         self._count = 0
-        """Number of the latest state; a delta refers to it."""
+        """Number of the latest kept state, counted over all parts."""
         self._end: Callable[[], None] = _nothing
         self._limits = (0.0, 0.0)
         self._roster = -1
@@ -100,12 +100,12 @@ class History(ReadOnly):
         minutes : float
             Simulated time, min.
         megabytes : float
-            Memory, 10⁶ bytes; whichever limit comes first counts.
+            Memory, 10⁶ bytes; the limit that is reached first counts.
 
         Raises
         ------
         ArgumentError
-            One of them is not a number above 0.
+            An argument is not a number above 0.
         """
         minutes = arguments.number(minutes, "minutes", low=0.0, above=True, unit="min")
         megabytes = arguments.number(
@@ -156,7 +156,7 @@ class History(ReadOnly):
             self._count += 1
             self._append(self._sim.core.states.save_moment(self._count))
         except StateError as error:
-            # The simulation goes on, and a later moment may be possible to save.
+            # The simulation continues, and a later moment can perhaps be saved.
             self.problem = str(error)
         else:
             self.problem = ""
@@ -198,7 +198,7 @@ class History(ReadOnly):
             self._count_maps()
 
     def _count_maps(self) -> None:
-        """Count the bytes of other maps; the world holds the present one anyway."""
+        """Count the bytes of all kept maps, except the map that the world holds anyway."""
         maps = {
             id(scene.segments): scene for scene in (part.scene for part in self._parts)
         }
@@ -208,7 +208,9 @@ class History(ReadOnly):
         )
 
     def forget_after(self, time: float) -> None:
-        """Forget the moments after a simulated time, s: the run took another course."""
+        """Forget the moments after a simulated time, s: the run continues differently
+        from there.
+        """
         while (
             self._parts and (latest := self._parts[-1].moments[-1]).time > time + 1e-9
         ):
@@ -246,9 +248,17 @@ class History(ReadOnly):
         )
 
     def moment(self, time: float) -> Moment:
-        """Return the last moment at or before a simulated time, s.
+        """Return the last moment at or before a simulated time.
 
-        It is the oldest moment if none is before.
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+
+        Returns
+        -------
+        Moment
+            The oldest moment if all moments are later.
 
         Raises
         ------
@@ -258,9 +268,15 @@ class History(ReadOnly):
         return self._at(time)[1]
 
     def neighbour_of(self, moment: Moment, by: int) -> Moment:
-        """Return the moment `by` places after another one (negative: before it).
+        """Return the moment that is `by` places after another one.
 
-        Beyond the ends it is the oldest or the latest moment.
+        Parameters
+        ----------
+        moment : Moment
+            Moment to count from.
+        by : int
+            Number of places; negative: before it. Beyond the ends the oldest or the
+            latest moment counts.
 
         Raises
         ------
@@ -290,7 +306,24 @@ class History(ReadOnly):
         ]
 
     def _state(self, time: float) -> tuple[_Part, bytes]:
-        """Return the state of the last moment at or before a time."""
+        """Return the state of the last moment at or before a time.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+
+        Returns
+        -------
+        (_Part, bytes)
+            Part of the moment, with its map and models, and the state for
+            `Simulation.restore`.
+
+        Raises
+        ------
+        StateError
+            No moment is kept.
+        """
         part, moment = self._at(time)
         state: bytes | None = None
         for frame in part.frames[: part.moments.index(moment) + 1]:
@@ -301,15 +334,15 @@ class History(ReadOnly):
     def look(self, time: float, other: Simulation | None = None) -> Simulation:
         """Return the world of the last moment at or before a time, s.
 
-        It is a separate simulation, to look around in.
+        The world is a separate simulation, which shows that moment.
 
         Parameters
         ----------
         time : float
             Simulated time, s.
         other : Simulation, optional
-            Earlier result of this method. It is changed to the world of the moment,
-            which is faster than making a new one.
+            Earlier result of this method. The method sets it to the world of the
+            moment, which is faster than creating a simulation.
 
         Raises
         ------
@@ -340,7 +373,7 @@ class History(ReadOnly):
         else:
             if not is_same_map(other.scene, part.scene):
                 other.replace_scene(part.scene)
-            # The other world may never have seen these models.
+            # The other world may not know these models.
             other.core.states.know(part.described)
             other.restore(state)
 
@@ -348,9 +381,19 @@ class History(ReadOnly):
         return other
 
     def go_on_from(self, time: float) -> Moment:
-        """Continue the simulation from the last moment at or before a time, s.
+        """Continue the simulation from the last moment at or before a time.
 
         Later moments are forgotten. See `SavedStates.branch`.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+
+        Returns
+        -------
+        Moment
+            Moment from which the simulation continues.
 
         Raises
         ------
@@ -367,7 +410,7 @@ class History(ReadOnly):
 
 
 def _nothing() -> None:
-    """Do nothing: there is no subscription to end."""
+    """Do nothing: placeholder for the end of a subscription."""
 
 
 def _silent(text: str) -> None:

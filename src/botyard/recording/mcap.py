@@ -2,8 +2,8 @@
 
 A file has `MAGIC`, a header, data records, a data end, the summary, a footer, `MAGIC`.
 A record has one byte with its type (`Op`), the uint64 length of its contents, and the
-contents. Numbers are little-endian. A string starts with its uint32 length; maps and
-arrays also do, in bytes.
+contents. Numbers are little-endian. A string, a map or an array starts with its length
+in bytes, a uint32.
 
 Messages are in chunks that are compressed as a whole. Each chunk is followed by an
 index of its messages for each channel.
@@ -67,14 +67,22 @@ class Compressor(Protocol):
 
 
 def text(value: str) -> bytes:
-    """Return a string with its length."""
+    """Return a string as bytes, after its length."""
     # Lone surrogates cannot be encoded; a replacement keeps the file valid.
     data = value.encode("utf-8", "replace")
     return _U32.pack(len(data)) + data
 
 
 def record(op: Op, *parts: bytes) -> bytes:
-    """Return a record."""
+    """Return the bytes of a record.
+
+    Parameters
+    ----------
+    op : Op
+        Type of the record.
+    *parts : bytes
+        Its contents, which are joined.
+    """
     return b"".join((RECORD.pack(op, sum(map(len, parts))), *parts))
 
 
@@ -98,7 +106,7 @@ class Schema:
 
     @property
     def record(self) -> bytes:
-        """Bytes of its record."""
+        """Bytes of the schema's record in a file."""
         return record(
             Op.SCHEMA,
             _U16.pack(self.id),
@@ -121,7 +129,7 @@ class Channel:
 
     @property
     def record(self) -> bytes:
-        """Bytes of its record."""
+        """Bytes of the channel's record in a file."""
         return record(
             Op.CHANNEL,
             _U16.pack(self.id),
@@ -143,7 +151,7 @@ class Attachment:
 
     @property
     def record(self) -> bytes:
-        """Bytes of its record."""
+        """Bytes of the attachment's record in a file."""
         head = (
             _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
         )
@@ -183,7 +191,7 @@ class Chunk(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _numbers(count: int) -> struct.Struct:
-    """Return the layout of `count` uint64."""
+    """Return the layout of `count` consecutive uint64 numbers."""
     return struct.Struct(f"<{count}Q")
 
 
@@ -209,7 +217,19 @@ class ChunkBuilder:
         return bool(self._parts)
 
     def add(self, channel: int, time: int, sequence: int, data: bytes) -> None:
-        """Add a message; `time` in ns."""
+        """Add a message to the chunk.
+
+        Parameters
+        ----------
+        channel : int
+            Number of its channel.
+        time : int
+            Log time and publish time, ns.
+        sequence : int
+            Sequence number, 32 bits.
+        data : bytes
+            Encoded message.
+        """
         count = MESSAGE.size + len(data)
         self._parts += (
             _WHOLE_MESSAGE.pack(Op.MESSAGE, count, channel, sequence, time, time),
@@ -282,11 +302,22 @@ class Summary:
         self.size = 0
 
     def has(self, channel: int) -> bool:
-        """Whether a channel was added."""
+        """Return whether a channel was added to the summary."""
         return channel in self._channels
 
     def channel(self, channel: Channel) -> bytes:
-        """Add a channel; return its record after a new schema's record."""
+        """Add a channel.
+
+        Parameters
+        ----------
+        channel : Channel
+            Channel whose messages follow.
+
+        Returns
+        -------
+        bytes
+            Record of the channel, after the record of its schema if the schema is new.
+        """
         self._channels[channel.id] = channel
         # The specification reserves the schema number 0 for channels without a schema.
         if channel.schema.id in self._schemas or not channel.schema.id:
@@ -300,7 +331,15 @@ class Summary:
         self.size += len(made)
 
     def chunk(self, chunk: Chunk, at: int) -> None:
-        """Add a chunk at an offset of the file."""
+        """Add a chunk to the summary.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Chunk that was written.
+        at : int
+            Offset of its record in the file, bytes.
+        """
         offsets = b"".join(
             struct.pack("<HQ", channel, at + offset)
             for channel, offset in chunk.offsets.items()
@@ -321,7 +360,15 @@ class Summary:
         )
 
     def attachment(self, one: Attachment, at: int, size: int) -> None:
-        """Add an attachment of `size` bytes at an offset of the file."""
+        """Add an attachment to the summary.
+
+        Parameters
+        ----------
+        one : Attachment
+            Attachment that was written.
+        at, size : int
+            Offset in the file and length of its record, bytes.
+        """
         name = text(one.name) + text(one.media_type)
         self._index(
             Op.ATTACHMENT_INDEX,
@@ -332,7 +379,15 @@ class Summary:
         )
 
     def metadata(self, name: str, at: int, size: int) -> None:
-        """Add metadata of `size` bytes at an offset of the file."""
+        """Add a record of metadata to the summary.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+        at, size : int
+            Offset in the file and length of the record, bytes.
+        """
         self._index(Op.METADATA_INDEX, _PAIR.pack(at, size), text(name))
 
     def _statistics(self) -> bytes:
@@ -355,9 +410,14 @@ class Summary:
         return record(Op.STATISTICS, numbers, _U32.pack(len(counts)) + counts)
 
     def end(self, at: int, checksum: int) -> bytes:
-        """Return all bytes after the data.
+        """Return all bytes after the data: data end, summary, footer and magic bytes.
 
-        The data end at offset `at` of the file; `checksum` is their CRC-32.
+        Parameters
+        ----------
+        at : int
+            Offset at which the data end, bytes.
+        checksum : int
+            CRC-32 of all bytes before it.
         """
         data_end = record(Op.DATA_END, _U32.pack(checksum))
         groups = {
@@ -395,12 +455,20 @@ class Summary:
 
 
 def file_start(profile: str, library: str) -> bytes:
-    """Return the start of a file."""
+    """Return the start of a file: magic bytes and header.
+
+    Parameters
+    ----------
+    profile : str
+        Profile of the specification, for example ``ros2``.
+    library : str
+        Name of the program that writes the file.
+    """
     return MAGIC + record(Op.HEADER, text(profile), text(library))
 
 
 def metadata(name: str, values: Mapping[str, str]) -> bytes:
-    """Return a record of metadata."""
+    """Return the bytes of a record of metadata."""
     return record(Op.METADATA, text(name), _map(values))
 
 

@@ -75,7 +75,7 @@ class Start:
 
 
 class McapFile:
-    """MCAP file in progress; after an error it ends with its last whole record.
+    """MCAP file that is being written. After an error it ends with its last whole record.
 
     Parameters
     ----------
@@ -141,11 +141,24 @@ class McapFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether its indexes have grown so large that the next file should start."""
+        """Whether the file's indexes are so large that the next file should start."""
         return self._summary.size > MAX_INDEX_BYTES
 
     def write(self, chunk: Chunk, channels: Mapping[int, Channel]) -> None:
-        """Write a chunk, preceded by the channels that are new to the file."""
+        """Write a chunk, preceded by the channels that are new to the file.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Complete chunk.
+        channels : mapping of int to Channel
+            All channels of the recording by number.
+
+        Raises
+        ------
+        OSError
+            The chunk cannot be written; the file then ends with its last whole record.
+        """
         new = [
             channels[number] for number in chunk.counts if not self._summary.has(number)
         ]
@@ -171,7 +184,7 @@ class McapFile:
 
 @dataclass(slots=True)
 class _Segment:
-    """Part of a ring that starts with a state."""
+    """Segment of a ring: a state, and the data after it."""
 
     start: Start
     chunks: list[Chunk] = field(default_factory=list)
@@ -199,7 +212,7 @@ class Ring:
         self.size = 0
 
     def begin(self, start: Start) -> None:
-        """Start a segment."""
+        """Start a segment with its initial data."""
         # Attachments such as maps can be larger than the messages, so they count.
         segment = _Segment(start, size=sum(len(a.data) for a in start.attachments))
         self._segments.append(segment)
@@ -207,7 +220,7 @@ class Ring:
         self._drop()
 
     def write(self, chunk: Chunk) -> None:
-        """Keep a chunk."""
+        """Add a chunk to the current segment, and drop old segments."""
         segment = self._segments[-1]
         segment.chunks.append(chunk)
         segment.size += len(chunk.data)
@@ -221,8 +234,8 @@ class Ring:
                 (chunk.end for chunk in segments[-1].chunks),
                 default=segments[-1].start.time,
             )
-            # A restored state can be earlier. Data before it are kept until the ring
-            # exceeds its memory.
+            # A restored state can be earlier. Data before that state are kept until the
+            # ring exceeds its memory.
             if (
                 self.size <= self._max_bytes
                 and not 0 <= segments[1].start.time <= now - self._span
@@ -232,7 +245,24 @@ class Ring:
             self.size -= segments.popleft().size
 
     def save(self, path: Path, channels: Mapping[int, Channel], *, force: bool) -> None:
-        """Write all kept data to a file; for errors see `McapFile`."""
+        """Write all kept data to a file.
+
+        Parameters
+        ----------
+        path : Path
+            File to write.
+        channels : mapping of int to Channel
+            All channels of the recording by number.
+        force : bool
+            Whether to replace a file that this program did not write.
+
+        Raises
+        ------
+        KeptFileError
+            The path is such a file, and `force` is False.
+        OSError
+            The file cannot be written.
+        """
         file = McapFile(path, self._segments[0].start, force=force)
         try:
             for segment in self._segments:
@@ -250,7 +280,7 @@ class Output:
     path : Path or None
         The first file; None for a ring.
     ring : Ring or None
-        The ring.
+        Target in memory; None: the target is a file.
     force : bool
         Replace files that this program did not write.
     began : callable, optional
@@ -275,7 +305,7 @@ class Output:
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
         # The hold on the first file stays while further files or the ring are written:
-        # it stands for all of them.
+        # it reserves the whole recording.
         self._held = [] if path is None else [Hold(path)]
         self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._builder = ChunkBuilder()
@@ -305,10 +335,16 @@ class Output:
 
         Parameters
         ----------
+        topic : str
+            Name of the topic.
+        encoding : str
+            Encoding of its messages, for example ``cdr``.
         schema : str
             Name of its schema.
         define : callable
             Returns encoding and data of the schema; called for a new schema.
+        metadata : mapping of str to str
+            Metadata of a new channel.
         """
         found = self._ids.get(topic)
         if found is None:
@@ -325,7 +361,22 @@ class Output:
         return found
 
     def message(self, channel: int, time_ns: int, data: bytes) -> None:
-        """Write a message."""
+        """Write a message. A chunk that has become full is written to the file.
+
+        Parameters
+        ----------
+        channel : int
+            Number of its channel, from `channel`.
+        time_ns : int
+            Simulated time, ns.
+        data : bytes
+            Encoded message.
+
+        Raises
+        ------
+        OSError
+            A complete chunk cannot be written.
+        """
         builder = self._builder
         if not builder.size:
             # The age of a chunk counts from its first message.
@@ -340,8 +391,17 @@ class Output:
     def latch(self, channel: int, time_ns: int, data: bytes) -> None:
         """Write a latched message.
 
-        It is repeated at the start of each further file and segment, until another one
-        replaces it.
+        The message is repeated at the start of each further file and segment, until
+        another message of the channel replaces it.
+
+        Parameters
+        ----------
+        channel : int
+            Number of its channel, from `channel`.
+        time_ns : int
+            Simulated time, ns.
+        data : bytes
+            Encoded message.
         """
         self._latched[channel] = data
         self.message(channel, time_ns, data)
@@ -349,7 +409,17 @@ class Output:
     def state(self, channel: int, time_ns: int, state: bytes) -> None:
         """Write a state of the world, as a delta or as a keyframe.
 
-        It is a delta to the last state if that is shorter and no keyframe is due.
+        The frame is a delta to the last state if the delta is shorter and no keyframe
+        is due.
+
+        Parameters
+        ----------
+        channel : int
+            Number of the channel of states.
+        time_ns : int
+            Simulated time, ns.
+        state : bytes
+            Result of `Simulation.save_state`.
         """
         before = self._state if self._states % STATES_PER_KEYFRAME else None
         frame = frames.encode(state, before)
@@ -362,7 +432,7 @@ class Output:
     def begin(self, start: Start, states: int) -> None:
         """Start a file or a segment.
 
-        `states` is the channel of states.
+        `states` is the number of the channel of states.
 
         Raises
         ------
@@ -407,7 +477,7 @@ class Output:
 
     @property
     def due(self) -> float | None:
-        """Deadline of the current chunk, monotonic clock; None without a chunk."""
+        """Time by which the current chunk must be written, s; None without a chunk."""
         return self._since + CHUNK_S if self._builder else None
 
     @property
@@ -431,7 +501,7 @@ class Output:
         """
         if not self._builder:
             return
-        # This empties the builder, so an error below loses only this chunk.
+        # `build` empties the builder, so an error below loses only this chunk.
         chunk = self._builder.build(self._compressor)
         if self._ring is not None:
             self._ring.write(chunk)
@@ -439,7 +509,22 @@ class Output:
             self._file.write(chunk, self._channels)
 
     def save(self, path: Path, *, force: bool) -> None:
-        """Write the contents of the ring to a file; for errors see `McapFile`."""
+        """Write the contents of the ring to a file.
+
+        Parameters
+        ----------
+        path : Path
+            File to write.
+        force : bool
+            Whether to replace a file that this program did not write.
+
+        Raises
+        ------
+        KeptFileError
+            The path is such a file, and `force` is False.
+        OSError
+            The file cannot be written.
+        """
         assert self._ring is not None
         self.flush()
         # A second hold on the same file would wait for the first one.
@@ -466,7 +551,7 @@ class Output:
                 self._release(0)
 
     def _end_file(self) -> None:
-        """Finish the current file, if any; the first file stays held."""
+        """Finish the current file, if any; keep the lock on the first file."""
         try:
             if self._file is not None:
                 file, self._file = self._file, None
@@ -475,7 +560,7 @@ class Output:
             self._release(1)
 
     def _release(self, keep: int) -> None:
-        """Release all holds except the first `keep`."""
+        """Release the locks on all files except the first `keep` of them."""
         while len(self._held) > keep:
             self._held.pop().release()
 

@@ -1,7 +1,7 @@
 """Channels of a recording for botyard's own data, next to the topics of the robots.
 
-Their messages are also ROS messages, because readers of ROS recordings reject files
-with other types. JSON is in a std_msgs/String. The layouts of
+Messages of these channels are also ROS messages, because readers of ROS recordings
+reject files with other types. JSON is in a std_msgs/String. The layouts of
 `botyard.recording.codec`, `frames` and `checks` are the data of a
 std_msgs/UInt8MultiArray.
 """
@@ -21,11 +21,11 @@ STATES, JOURNAL = "/botyard/states", "/botyard/journal"
 See `botyard.recording.frames` and `botyard.recording.codec.encode_entry`.
 """
 DIGESTS, EVENTS = "/botyard/digests", "/botyard/events"
-"""Channels with JSON, see `botyard.recording.recorder`."""
+"""Channels of digests and of events, in JSON; see `botyard.recording.recorder`."""
 CHECKS: Final = "/botyard/checks"
 """Channel of checks of the state after every step (`botyard.recording.checks`)."""
 PACKETS: Final = "/botyard/packets"
-"""Channel with JSON, see `botyard.recording.recorder`."""
+"""Channel of packets of Pioneer sessions, in JSON; see `botyard.recording.recorder`."""
 TYPES: Final[Mapping[str, str]] = {
     STATES: "std_msgs/UInt8MultiArray",
     JOURNAL: "std_msgs/UInt8MultiArray",
@@ -49,6 +49,11 @@ def pack_bytes(data: bytes) -> bytes:
 
 def unpack_bytes(message: bytes) -> bytes:
     """Return the data of `pack_bytes`.
+
+    Parameters
+    ----------
+    message : bytes
+        CDR of a std_msgs/UInt8MultiArray without a layout.
 
     Raises
     ------
@@ -76,6 +81,11 @@ def pack_json(value: Mapping[str, Any]) -> bytes:
 def unpack_json(message: bytes) -> dict[str, Any]:
     """Return the value of `pack_json`.
 
+    Parameters
+    ----------
+    message : bytes
+        CDR of a std_msgs/String with a JSON object.
+
     Raises
     ------
     RecordingError
@@ -92,7 +102,7 @@ def unpack_json(message: bytes) -> dict[str, Any]:
         # RecursionError.
         value = json.loads(message[_STRING.size : -1])
     except (ValueError, RecursionError) as error:
-        raise RecordingError(f"expected JSON: {error}") from None
+        raise RecordingError(f"expected JSON, found other text: {error}") from None
 
     if not isinstance(value, dict):
         raise RecordingError("expected a JSON object, found another JSON value")

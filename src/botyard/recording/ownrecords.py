@@ -1,6 +1,7 @@
 """Records of botyard's own channels, with which a run can be repeated.
 
-They are states, digests, checks, events, the map, and external changes of the world.
+The records are states, digests, checks, events, the map, and external changes of the
+world.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ BINARY: Final = "application/x-botyard"
 STATE_PERIOD_US: Final = 1_000_000
 """Simulated time between two states, and between two digests, µs."""
 ENTRY_BYTES: Final = 300
-"""Size of a waiting journal entry for the queue limit, bytes.
+"""Size of a waiting journal entry as the queue limit counts it, bytes.
 
 A command to many bodies also counts its arrays.
 """
@@ -174,7 +175,7 @@ class OwnRecords:
         yield "part", str(len(self.files) + 1)
 
     def _begin_part(self, why: str) -> None:
-        """Start a file or a segment."""
+        """Start the next file, or the next segment of a ring."""
         self._put_checks()
         start, said = self._start(), self._digest()
         size = len(start.state or b"") + sum(len(a.data) for a in start.attachments)
@@ -190,13 +191,30 @@ class OwnRecords:
                 self._put_event(why)
 
     def _put(self, kind: str, size: int, work: Work, *, vital: bool = False) -> bool:
-        """Queue work after the commands that came before it."""
+        """Queue work after the commands that were recorded before it.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the work, for the count of lost data.
+        size : int
+            Bytes that it holds.
+        work : callable
+            Called in the writer thread with the output.
+        vital : bool
+            Whether the run cannot be repeated without it.
+
+        Returns
+        -------
+        bool
+            False if the work was left out.
+        """
         if self._commands:
             self._put_commands()
         return self._writer.put(kind, size, work, vital=vital)
 
     def _digest(self) -> bytes:
-        """Return the message about the present state."""
+        """Return the message with the digest of the present state."""
         sim = self._sim
         return _digest_message(sim.tick, sim.digest(), self._order, time.time())
 
@@ -274,7 +292,7 @@ class OwnRecords:
 
         time_us = self._sim.snapshot.time_us
         if isinstance(change, JUMPS):
-            # After a jump, the snapshot already shows the other state.
+            # After a jump, the snapshot already shows the state after the jump.
             time_us = self._last_us
             self._put_checks()
 
@@ -345,7 +363,15 @@ class OwnRecords:
 def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]]:
     """Group commands to single bodies with one tick and source; keep the order.
 
-    Each group becomes one entry of the journal.
+    Parameters
+    ----------
+    commands : sequence of Entry or Driven
+        Commands in the order in which they were recorded.
+
+    Yields
+    ------
+    Entry or list of Driven
+        A command to many bodies, or a group that becomes one entry of the journal.
     """
     several: list[Driven] = []
     for one in commands:
@@ -365,7 +391,19 @@ def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]
 
 
 def _digest_message(tick: int, digest: int, order: int, wall: float) -> bytes:
-    """Return a message of the channel of digests."""
+    """Return a message of the channel of digests.
+
+    Parameters
+    ----------
+    tick : int
+        Number of steps done.
+    digest : int
+        `Simulation.digest` after them.
+    order : int
+        Number of the last journal entry before the state.
+    wall : float
+        Wall time, s since 1970.
+    """
     return pack_json(
         {
             "tick": tick,
@@ -377,7 +415,15 @@ def _digest_message(tick: int, digest: int, order: int, wall: float) -> bytes:
 
 
 def _without_secrets(command: Sequence[str]) -> list[str]:
-    """Return a command line without the values of secret options."""
+    """Return a command line without the values of secret options.
+
+    Recordings are shared, so that tokens must not be in them.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments.
+    """
     found, hides = list[str](), False
     for word in command:
         name, equals, _ = word.partition("=")

@@ -35,12 +35,12 @@ class Player:
     Parameters
     ----------
     track : Track
-        The recording.
+        Recording to play.
 
     Raises
     ------
     BotyardError
-        Its first state cannot be restored by this program.
+        This program cannot restore the first state of the recording.
 
     Attributes
     ----------
@@ -87,12 +87,18 @@ class Player:
         return self.track.end * self.track.step
 
     def seek(self, time: float) -> None:
-        """Go to the last step at or before a simulated time, s.
+        """Go to the last step at or before a simulated time.
 
-        Beyond the ends it goes to the first or the last step.
+        Parameters
+        ----------
+        time : float
+            Simulated time of the recording, s. Beyond the ends it goes to the first or
+            the last step.
 
         Raises
         ------
+        ArgumentError
+            `time` is not a finite number.
         BotyardError
             The recorded state cannot be restored, or a change cannot be repeated.
         """
@@ -101,9 +107,18 @@ class Player:
         )
 
     def go(self, tick: int) -> None:
-        """Go to the moment after a number of steps; for errors see `seek`.
+        """Go to the moment after a number of steps.
 
-        Beyond the ends it goes to the first or the last moment.
+        Parameters
+        ----------
+        tick : int
+            Number of steps of the recorded run. Beyond the ends it goes to the first or
+            the last moment.
+
+        Raises
+        ------
+        BotyardError
+            The recorded state cannot be restored, or a change cannot be repeated.
         """
         track, sim = self.track, self.sim
         tick = min(max(tick, track.begin), track.end)
@@ -122,7 +137,7 @@ class Player:
     # -- the recording
 
     def _replay(self, act: Callable[[], Any]) -> None:
-        """Run `act`, whose changes come from the recording and are not foreign."""
+        """Call `act` so that its changes count as recorded ones, not as foreign ones."""
         before, self._is_replaying = self._is_replaying, True
         try:
             act()
@@ -130,7 +145,7 @@ class Player:
             self._is_replaying = before
 
     def _note_change(self, entry: Entry) -> None:
-        """Note a change of the world; a foreign one is undone before the next step."""
+        """Note a change of the world. A foreign change is undone before the next step."""
         if self._is_replaying:
             return
         self._is_foreign = True
@@ -140,12 +155,12 @@ class Player:
         ):
             self._warned.add(entry.source)
             log.warning(
-                "a recording is shown: commands of %s have no effect",
+                "a recording is played: commands of %s have no effect",
                 shown(entry.source, 60),
             )
 
     def _restore(self, index: int) -> None:
-        """Show a recorded state."""
+        """Set the simulation to a recorded state."""
         track, sim, moment = self.track, self.sim, self.track.moments[index]
         state = track.state(index)
 
@@ -159,10 +174,10 @@ class Player:
         self._moment, self._entry, self._is_foreign = index, moment.entries, False
 
     def _run_to(self, tick: int) -> None:
-        """Simulate up to a tick, without a call of step listeners."""
+        """Simulate up to a tick without calls of the functions that observe steps."""
         if tick - self.sim.tick > self._max_steps:
             raise RecordingError(
-                f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps"
+                f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps, found none"
             )
 
         def act() -> None:
@@ -174,7 +189,7 @@ class Player:
         self._replay(act)
 
     def _changes(self) -> None:
-        """Apply the changes of this tick."""
+        """Apply the recorded changes that belong to the current tick."""
         track, sim = self.track, self.sim
         while self._entry < len(track.entries):
             try:
@@ -187,12 +202,12 @@ class Player:
             # A crafted entry can refer to missing objects in many forms. The next
             # recorded state corrects the world again.
             except Exception as error:
-                self._count_correction(f"a change cannot be repeated: {error}")
+                self._count_correction(f"a recorded change cannot be repeated: {error}")
 
             self._entry += 1
 
     def _before(self) -> None:
-        """Prepare a step."""
+        """Undo foreign changes, and apply the recorded ones, before a step."""
         # A step after the last moment starts the recording again.
         if self.sim.tick >= self.track.end:
             self._restore(0)
@@ -202,13 +217,13 @@ class Player:
         self._replay(self._changes)
 
     def _undo_foreign(self) -> None:
-        """Show the current moment as recorded, without foreign changes."""
+        """Restore the current moment as it was recorded, without foreign changes."""
         tick = self.sim.tick
         self._restore(self.track.before(tick))
         self._run_to(tick)
 
     def _after(self, snapshot: Snapshot) -> None:
-        """Finish a step."""
+        """Compare the world with the recording after a step, and report the end."""
         self._replay(self._compare)
         if self.sim.tick >= self.track.end and not self.loop:
             self.ended()
@@ -223,8 +238,8 @@ class Player:
             index, moment = self._moment + 1, moments[self._moment + 1]
             self._moment = index
             if moment.tick < sim.tick:
-                # Several states can belong to one tick; only one of them comes after
-                # all its changes.
+                # Several states can belong to one tick; only one of these states
+                # follows all changes of the tick.
                 continue
 
             if not self._leads_to(moment):
@@ -237,7 +252,7 @@ class Player:
                 )
 
     def _leads_to(self, moment: Moment) -> bool:
-        """Whether the changes recorded before a state are the changes applied so far.
+        """Return whether the changes before a recorded state are the changes so far.
 
         Changes of the state's own tick may be missing. The result is False where a
         state was restored: undone changes are recorded between the two states.

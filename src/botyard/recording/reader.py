@@ -60,10 +60,15 @@ class Reader(RecordIndex):
     def attachment(self, place: AttachmentPlace) -> Attachment:
         """Read an attachment.
 
+        Parameters
+        ----------
+        place : AttachmentPlace
+            Place of the attachment, from `attachments`.
+
         Raises
         ------
         RecordingError
-            It is too large, or its checksum is wrong.
+            The attachment is too large, or its checksum is wrong.
         """
         if place.size > self._budget.unpacked:
             raise self.error(
@@ -93,7 +98,7 @@ class Reader(RecordIndex):
         Raises
         ------
         RecordingError
-            It is too large, damaged, or has an unknown compression.
+            The chunk is too large, damaged, or has an unknown compression.
         """
         where = f"chunk at byte {chunk.at}"
         if chunk.raw > self._budget.unpacked:
@@ -122,6 +127,22 @@ class Reader(RecordIndex):
         return data
 
     def _decompress(self, packed: bytes, raw: int, where: str) -> bytes:
+        """Return the decompressed records of a chunk.
+
+        Parameters
+        ----------
+        packed : bytes
+            One frame of zstd.
+        raw : int
+            Number of bytes that the head of the chunk announces.
+        where : str
+            Place of the chunk, for errors.
+
+        Raises
+        ------
+        RecordingError
+            The frame is damaged, or holds another number of bytes.
+        """
         import zstandard
 
         if self._decompressor is None:

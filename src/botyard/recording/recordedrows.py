@@ -107,13 +107,24 @@ class RecordedRows:
         return None if found is None else (found[0], name)
 
     def number_of(self, name: str) -> int:
-        """Return the index of a robot, a new one for a new name."""
+        """Return the index of a robot, a new one for a new name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot in the world.
+
+        Raises
+        ------
+        BudgetError
+            There are too many robots.
+        """
         number = self.robots.setdefault(name, len(self.robots))
         self.meter.check("robots", len(self.robots))
         return number
 
     def _set(self, bodies: list[str]) -> None:
-        """Set the bodies in the world, in the order of their rows."""
+        """Set the names of the bodies that are in the world, in the order of their rows."""
         # A ROS name depends on all robots together, so a new set of bodies makes new
         # topics.
         if bodies != self._bodies:

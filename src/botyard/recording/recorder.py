@@ -66,13 +66,13 @@ SEGMENTS: Final = 10
 MAX_RING_BYTES: Final = 500 << 20
 """Largest memory of a ring, bytes."""
 CHECKED_BYTES: Final = 4 << 20
-"""Size of the columns of steps at which they are queued for checks, bytes.
+"""Size of the collected columns at which they are queued for checks, bytes.
 
-They are also queued at each state.
+Columns of steps are also queued at each state.
 """
 LINE_BYTES: Final = 200
 EVENT_BYTES: Final = 500
-"""Size of the message of a stall for the queue limit, bytes."""
+"""Size of the message about a stall, as the queue limit counts it, bytes."""
 PACKET_BYTES: Final = 300
 TAIL_US: Final = 2_000_000
 """Simulated time from the stall of a robot to the save of the ring, µs."""
@@ -129,7 +129,7 @@ class Choices:
 class Recorder(OwnRecords):
     """Recording in progress; implements `botyard.sim.recordings.Recording`.
 
-    Make it in the thread that steps the world.
+    Create it in the thread that steps the world.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Recorder(OwnRecords):
     Attributes
     ----------
     saved : set of Path
-        Absolute paths of files that were saved, or will be soon.
+        Absolute paths of files that were saved, or that wait to be saved.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class Recorder(OwnRecords):
         selection = choices.selection
         ring = Ring(choices.last_s, MAX_RING_BYTES) if choices.last_s else None
         if ring is not None:
-            # A ring writes its file only at a save, so report a file that must stay
-            # now.
+            # A ring writes its file only at a save. Report now if the file must not be
+            # replaced.
             check_replaceable(path, force=choices.overwrite)
         self._watcher = Watcher(sim, selection, f"recording {next(_numbers)}")
         files: list[Path] = []
@@ -225,7 +225,7 @@ class Recorder(OwnRecords):
     def save(
         self, path: str | Path | None = None, *, overwrite: bool = False
     ) -> Future[Path]:
-        """See `botyard.sim.recordings.Recording.save`."""
+        """Write the data kept in memory to a file, see `botyard.sim.recordings.Recording.save`."""
         if not self._choices.last_s:
             raise NotNowError(
                 "this recording is written to its file continuously; only a "
@@ -261,11 +261,11 @@ class Recorder(OwnRecords):
                 return path
 
     def event(self, kind: str, text: str = "", **values: Any) -> None:
-        """See `botyard.sim.recordings.Recording.event`."""
+        """Record an event of the user's program, see `botyard.sim.recordings.Recording.event`."""
         if not is_name(kind) or kind in OWN_EVENTS:
             raise ArgumentError(
-                "kind: expected 1 to 64 printable characters, not one of "
-                f"{', '.join(OWN_EVENTS)}, found {arguments.found(kind)}"
+                "kind: expected 1 to 64 printable characters, other than the "
+                f"reserved {', '.join(OWN_EVENTS)}, found {arguments.found(kind)}"
             )
 
         try:
@@ -310,7 +310,7 @@ class Recorder(OwnRecords):
     def stop(self) -> None:
         """End the recording; the remaining data are written in the background (`wait`).
 
-        It has no effect after the end.
+        A call after the end has no effect.
         """
         if self._is_closed:
             return
@@ -359,7 +359,7 @@ class Recorder(OwnRecords):
     # -- files
 
     def _is_over(self, time_us: int) -> bool:
-        """Whether the current file or segment is complete."""
+        """Return whether the current file or segment is long enough for the next one to start."""
         choices = self._choices
         span = choices.last_s / SEGMENTS if choices.last_s else choices.split_s
         is_large = (
@@ -376,7 +376,7 @@ class Recorder(OwnRecords):
     # -- what happens
 
     def _step(self, snapshot: Snapshot) -> None:
-        """Record a step."""
+        """Record the results of a step."""
         time_us = snapshot.time_us
         # Nothing can be written any more, so further samples would only cost time.
         if self._writer.error:
@@ -425,7 +425,7 @@ class Recorder(OwnRecords):
         self._put("samples", sample.size, work)
 
     def _line(self, level: int, text: str) -> None:
-        """Record a log line, from any thread."""
+        """Record a line of the log; any thread may call this."""
         time_us = self._last_us
         self._writer.put(
             "lines",
@@ -488,7 +488,7 @@ class Recorder(OwnRecords):
         if self._put_event("lost", **{"lost": new}):
             self._warned_at, self._reported = now, dict(lost)
             log.warning(
-                "the recording %s is too slow; left out: %s",
+                "writing the recording %s is too slow; records left out: %s",
                 self._path,
                 _list_counts(new),
             )

@@ -2,7 +2,7 @@
 
 `botyard.recording.mcap` has the layout. A file is read from its start, record by
 record, so that a file without its end can be read also. After a damaged record, reading
-goes on at the next valid chunk; `RecordIndex.problems` names the skipped parts.
+continues at the next valid chunk; `RecordIndex.problems` names the skipped parts.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ MAX_ATTACHMENTS: Final = 100_000
 MAX_DESCRIPTIONS: Final = 64 * 2**20
 """Largest size of all schemas, channels and metadata in memory together, bytes."""
 MAX_DESCRIBED: Final = 262_144
-"""Largest number of descriptions: 65,535 channels and schemas may each occur twice."""
+"""Largest number of records of headers, schemas, channels and metadata.
+
+Each of 65,535 schemas and 65,535 channels may occur twice.
+"""
 MAX_INDEX: Final = 64 * 2**20
-"""Longest record other than chunks, attachments and descriptions, bytes."""
+"""Longest record other than chunks, attachments, schemas, channels, metadata, bytes."""
 MAX_FALSE: Final = 100_000
 """Largest number of false starts of chunks.
 
@@ -53,7 +56,7 @@ _UNCHECKED: Final = frozenset(
         *range(0x80, 0x100),
     }
 )
-"""Records whose contents do not confirm their length, and private ones.
+"""Records whose contents do not confirm their length, and private records.
 
 If such a record contains a chunk, its length is wrong.
 """
@@ -95,7 +98,7 @@ class ChunkPlace(NamedTuple):
 
 
 class AttachmentPlace(NamedTuple):
-    """Position of an attachment: offset and bytes of its record, and its name."""
+    """Position of an attachment: offset and length of its record, bytes, and its name."""
 
     at: int
     size: int
@@ -103,7 +106,7 @@ class AttachmentPlace(NamedTuple):
 
 
 class Damage(Exception):
-    """Record that is not valid; reading can go on elsewhere."""
+    """Record that is not valid; reading can continue elsewhere."""
 
 
 class CutShort(Damage):
@@ -117,14 +120,41 @@ class RecordFields:
         self._data, self._at = data, 0
 
     def number(self, kind: struct.Struct) -> int:
-        """Read a number."""
+        """Read a number.
+
+        Parameters
+        ----------
+        kind : Struct
+            Layout of one number.
+
+        Raises
+        ------
+        Damage
+            The record ends before the end of the number.
+        """
         return int(kind.unpack(self.take(kind.size))[0])
 
     def take(self, size: int) -> memoryview:
-        """Read `size` bytes."""
+        """Read a number of bytes.
+
+        Parameters
+        ----------
+        size : int
+            Number of bytes.
+
+        Returns
+        -------
+        memoryview
+            View of the record, which is not copied.
+
+        Raises
+        ------
+        Damage
+            The record has fewer bytes left.
+        """
         end = self._at + size
         if end > len(self._data):
-            raise Damage("it is shorter than its contents")
+            raise Damage("the record is shorter than its contents")
         found, self._at = self._data[self._at : end], end
         return found
 
@@ -149,7 +179,7 @@ class RecordFields:
     def end(self) -> None:
         """Check that no bytes remain."""
         if self.left:
-            raise Damage(f"{self.left} bytes follow its contents")
+            raise Damage(f"{self.left} bytes follow the contents of the record")
 
 
 class RecordIndex:
@@ -172,7 +202,7 @@ class RecordIndex:
     Attributes
     ----------
     library, profile : str
-        Program that wrote it, and its profile.
+        Program that wrote the file, and MCAP profile of the file.
     metadata : mapping of str to mappings
         Metadata records by name.
     channels : mapping of int to Channel
@@ -239,7 +269,13 @@ class RecordIndex:
         return RecordingError(reason, self.path)
 
     def note(self, problem: str) -> None:
-        """Keep a problem."""
+        """Keep a problem; after `MAX_PROBLEMS` of them the others are only counted.
+
+        Parameters
+        ----------
+        problem : str
+            Line for the user, without the name of the file.
+        """
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
         else:
@@ -280,7 +316,7 @@ class RecordIndex:
             )
             self.is_cut = not has_end and not self.problems
             self.note(
-                "it was cut short, or is being written: its last whole record "
+                "the file was cut short, or is being written: its last whole record "
                 f"ends at byte {at or self._size}"
             )
             self._from_summary()
@@ -289,19 +325,37 @@ class RecordIndex:
         """Return the type of a record, and the length of its contents."""
         head = self._read(at, RECORD.size)
         if len(head) < RECORD.size:
-            raise CutShort("it is cut short")
+            raise CutShort("the record is cut short")
         op, size = RECORD.unpack(head)
         if size > self._size - at - RECORD.size:
-            raise CutShort("it is cut short, or its length is wrong")
+            raise CutShort("the record is cut short, or its length is wrong")
         return op, size
 
     def _record(self, at: int) -> int | None:
-        """Process a record; return the offset of the next one, or None at the end."""
+        """Process a record.
+
+        Parameters
+        ----------
+        at : int
+            Offset of the record, bytes.
+
+        Returns
+        -------
+        int or None
+            Offset of the next record; None at the end of the file.
+
+        Raises
+        ------
+        Damage
+            The record is not valid, or cut short.
+        RecordingError
+            The file has too many chunks, descriptions or attachments.
+        """
         op, size = self._head(at)
         behind = at + RECORD.size + size
         if op == Op.CHUNK:
             if len(self.chunks) >= MAX_CHUNKS:
-                raise self.error(f"expected at most {MAX_CHUNKS} chunks")
+                raise self.error(f"expected at most {MAX_CHUNKS} chunks, found more")
             self.chunks.append(self._chunk(at, size))
         elif op == Op.ATTACHMENT:
             self._attachment(at, size)
@@ -310,12 +364,12 @@ class RecordIndex:
             self._described += 1
             if self._descriptions > MAX_DESCRIPTIONS:
                 raise self.error(
-                    f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata"
+                    f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata, found more"
                 )
 
             if self._described > MAX_DESCRIBED:
                 raise self.error(
-                    f"expected at most {MAX_DESCRIBED} schemas, channels and records of metadata"
+                    f"expected at most {MAX_DESCRIBED} schemas, channels and records of metadata, found more"
                 )
 
             self._describe(
@@ -326,9 +380,9 @@ class RecordIndex:
             rest = self._read(behind, len(MAGIC) + 1)
             self.is_complete = rest == MAGIC
             if len(rest) < len(MAGIC):
-                raise CutShort("it is cut short")
+                raise CutShort("the end of the file is cut short")
             if not self.is_complete:
-                raise Damage("other data follow the end")
+                raise Damage("expected the end of the file, found more data")
             return None
         # A second length inside an index confirms the length of the record.
         elif op == Op.MESSAGE_INDEX:
@@ -379,7 +433,7 @@ class RecordIndex:
             data.end()
 
     def _is_news(self, op: int, data: bytes, at: int, size: int) -> bool:
-        """Whether a description in a chunk is new: many files repeat them in each."""
+        """Return whether a schema or channel is new. Many files repeat such records."""
         if (
             size < U16.size
             or size > MAX_DESCRIPTIONS - self._descriptions
@@ -392,7 +446,7 @@ class RecordIndex:
         )
 
     def _chunk(self, at: int, size: int) -> ChunkPlace:
-        """Read a chunk whose head is consistent."""
+        """Read the record of a chunk, and check that its fields fit together."""
         data = RecordFields(
             memoryview(self._read(at + RECORD.size, min(size, _CHUNK_HEAD.size + 64)))
         )
@@ -400,7 +454,10 @@ class RecordIndex:
         length = data.number(U32)
         # Names of compressions are short; a long one means that this is not a chunk.
         if length > 32:
-            raise Damage("the name of its compression is longer than 32 bytes")
+            raise Damage(
+                "expected a name of a compression of at most 32 bytes, found a "
+                "longer one"
+            )
         compression = bytes(data.take(length)).decode("ascii", "replace")
         packed = data.number(U64)
         head = _CHUNK_HEAD.size + U32.size + length + U64.size
@@ -429,11 +486,26 @@ class RecordIndex:
         if len(head) - data.left + length + U32.size != size:
             raise Damage("the lengths in an attachment are inconsistent")
         if len(self.attachments) >= MAX_ATTACHMENTS:
-            raise self.error(f"expected at most {MAX_ATTACHMENTS} attachments")
+            raise self.error(
+                f"expected at most {MAX_ATTACHMENTS} attachments, found more"
+            )
         self.attachments.append(AttachmentPlace(at, RECORD.size + size, name))
 
     def _next_chunk(self, at: int, end: int | None = None) -> int | None:
-        """Return the offset of the next consistent chunk in a range, or None."""
+        """Return the offset of the next consistent chunk in a range.
+
+        Parameters
+        ----------
+        at : int
+            Offset from which to search, bytes.
+        end : int, optional
+            Offset at which the search ends. Default: the end of the file.
+
+        Returns
+        -------
+        int or None
+            None if there is no such chunk.
+        """
         # Blocks overlap, because the head of a chunk can lie across their border.
         overlap = _CHUNK_BEGIN + 8
         end = self._size if end is None else end
@@ -491,7 +563,7 @@ class RecordIndex:
             return
 
     def _meter(self) -> Meter:
-        """Return a meter for one pass through the file."""
+        """Return a meter that counts one pass through the file against the budget."""
         return Meter(self._budget, self.path, RecordingError)
 
 

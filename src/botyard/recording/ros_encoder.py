@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import SetVelocities
+from botyard.engine.velocities import SetVelocities
 from botyard.geometry import Twist
 from botyard.model.devices import DeviceSpec
 from botyard.model.raster import extent, is_drawn, rasterise
@@ -31,7 +31,8 @@ from botyard.protocols.ros_messages.naming import Names
 from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.transforms import Transforms
-from botyard.protocols.ros_messages.types import Types, full
+from botyard.protocols.ros_messages.typenames import full
+from botyard.protocols.ros_messages.types import Types
 from botyard.recording.output import Output
 from botyard.recording.samples import Key, Plan, Sample, Selection, Sensor, ros_names
 
@@ -39,9 +40,9 @@ MAP_CELL_M: Final = 0.05
 """Edge of a map cell, m; doubled until the map has at most `MAX_MAP_CELLS`."""
 MAX_MAP_CELLS: Final = 4_000_000
 MAX_MAP_SHAPES: Final = 200_000
-"""Largest number of walls and points of a map to record as cells.
+"""Largest number of walls and points of a map that is recorded as cells.
 
-More of them would take seconds.
+More shapes would take seconds.
 """
 NODE: Final = "/botyard"
 LATCHED_QOS: Final = """- history: 1
@@ -56,7 +57,7 @@ LATCHED_QOS: Final = """- history: 1
 """
 """``offered_qos_profiles`` of a latched topic as rosbag2 writes them.
 
-They say: reliable, transient local.
+The settings mean: reliable, transient local.
 """
 
 
@@ -83,7 +84,7 @@ class _Fleet:
         return self._ages_us.get(key, 0)
 
     def show(self, sample: Sample) -> None:
-        """Take over the data of a step."""
+        """Set the sample whose data are read from now on."""
         self.state = cast(BodyColumns, sample.columns)
         self.rows = sample.plan.rows
         self._ages_us = sample.ages_us
@@ -110,7 +111,7 @@ class _Fleet:
 
     @property
     def measured(self) -> Mapping[Key, tuple[int, int]]:
-        """See `botyard.model.robotport.Fleet`."""
+        """Index ranges of the readings that were measured in the step, by key of the sensor."""
         return self._measured
 
 
@@ -130,7 +131,7 @@ class _Reader:
 class _Port:
     """Robot at the time of a sample.
 
-    It has the part of `botyard.model.robotport.RobotPort` that its topics need.
+    The class has the part of `botyard.model.robotport.RobotPort` that topics need.
     """
 
     gripper = None
@@ -171,7 +172,7 @@ class _Line:
 class _Rank:
     """Topics with the same period and without a sensor.
 
-    Mostly none of them is due, and one comparison decides this for all.
+    In most steps, none of them is due: one comparison shows this for all.
     """
 
     def __init__(self, period_us: int) -> None:
@@ -189,7 +190,7 @@ class _Rank:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """Topics of a robot, valid until its description or a sensor is replaced."""
+    """Topics of a robot; they stay valid until its description or a sensor is replaced."""
 
     topics: RobotTopics
     lines: list[_Line]
@@ -234,7 +235,19 @@ class RosEncoder:
     def channel(
         self, output: Output, topic: str, type_name: str, *, latched: bool = False
     ) -> int:
-        """Return the number of a topic's channel."""
+        """Return the number of a topic's channel; a new topic gets a new channel.
+
+        Parameters
+        ----------
+        output : Output
+            Files of the recording.
+        topic : str
+            Full name of the topic.
+        type_name : str
+            ROS type, for example ``nav_msgs/Odometry``.
+        latched : bool
+            Whether readers that start later get the last message.
+        """
 
         def define() -> tuple[str, bytes]:
             return "ros2msg", self._types.definition2(type_name).encode()
@@ -250,7 +263,15 @@ class RosEncoder:
     # -- samples
 
     def write(self, sample: Sample, output: Output) -> None:
-        """Write the messages of a step."""
+        """Write the messages of a step that are due.
+
+        Parameters
+        ----------
+        sample : Sample
+            Copies of the results of the step.
+        output : Output
+            Files of the recording.
+        """
         self._fleet.show(sample)
         if sample.plan is not self._plan:
             self._arrange(sample.plan, output, sample.time_us)
@@ -268,7 +289,7 @@ class RosEncoder:
                     output.message(line.channel, time_ns, line.encode("cdr", stamp))
 
     def _arrange(self, plan: Plan, output: Output, time_us: int) -> None:
-        """Adapt to a new plan, after a change of robots or sensors."""
+        """Prepare the topics for a new plan, after a change of robots or sensors."""
         self._plan = plan
         # ROS names depend on all robots, so look up the channels again.
         self._command_channels.clear()
@@ -282,7 +303,7 @@ class RosEncoder:
             )
             old = self._members.pop(name, None)
             if old is not None and old.spec is spec and old.version == version:
-                # Encoders are costly to make, so unchanged robots keep them.
+                # Encoders are costly to make, so unchanged robots keep their encoders.
                 members[name] = old
                 continue
 
@@ -305,7 +326,7 @@ class RosEncoder:
         self._sort(lines, plan)
 
     def _sort(self, lines: list[_Line], plan: Plan) -> None:
-        """Group topics by the test that decides whether a message is due."""
+        """Group topics: by period, or by the sensor whose readings they publish."""
         ranks = dict[int, _Rank]()
         self._scans = []
         for line in lines:
@@ -387,9 +408,19 @@ class RosEncoder:
         time_ns: int,
         output: Output,
     ) -> None:
-        """Write a velocity command of a robot (m/s, m/s, rad/s) as ``cmd_vel``.
+        """Write a velocity command of a robot as ``cmd_vel``.
 
-        A component that is None keeps its last value.
+        Parameters
+        ----------
+        name : str
+            Name of the robot. Commands to other bodies are left out.
+        v, vy, w : float or None
+            Velocity forward and to the left, m/s, and yaw rate, rad/s. A component that
+            is None keeps its last value.
+        time_ns : int
+            Simulated time, ns.
+        output : Output
+            Files of the recording.
         """
         number = self._command_channels.get(name)
         if number is None:
@@ -430,7 +461,16 @@ class RosEncoder:
     ) -> None:
         """Write a command to many bodies.
 
-        `rows` has the row of each body at the time of the command.
+        Parameters
+        ----------
+        command : SetVelocities
+            Rows of the bodies, and their velocities.
+        rows : mapping of str to int
+            Row of each body at the time of the command.
+        time_ns : int
+            Simulated time, ns.
+        output : Output
+            Files of the recording.
         """
         if self._bodies[0] is not rows:
             self._bodies = rows, sorted(rows, key=rows.__getitem__)
@@ -445,7 +485,20 @@ class RosEncoder:
             self.command(bodies[row], forward, leftward, turning, time_ns, output)
 
     def map(self, scene: Scene, time_us: int, output: Output) -> None:
-        """Write the map as cells."""
+        """Write the map as a nav_msgs/OccupancyGrid.
+
+        A map without walls, and one with more than `MAX_MAP_SHAPES` walls and points,
+        is left out.
+
+        Parameters
+        ----------
+        scene : Scene
+            Map; its movable objects are not drawn.
+        time_us : int
+            Simulated time, µs.
+        output : Output
+            Files of the recording.
+        """
         shapes = len(scene.segments) + len(scene.points)
         if (
             not is_drawn(scene)
@@ -467,7 +520,19 @@ class RosEncoder:
         )
 
     def line(self, level: int, text: str, time_us: int, output: Output) -> None:
-        """Write a log line; `level` as in Python's logging."""
+        """Write a log line to ``/rosout``.
+
+        Parameters
+        ----------
+        level : int
+            Level as in Python's logging.
+        text : str
+            Text of the log line.
+        time_us : int
+            Simulated time, µs.
+        output : Output
+            Files of the recording.
+        """
         if self._selection.has("/rosout"):
             kind = self._types.two("rcl_interfaces/Log")
             message = self._m.log2(kind, Stamp.of_us(time_us), level, NODE, text)

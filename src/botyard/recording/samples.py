@@ -38,7 +38,7 @@ RATES_HZ: Final[Mapping[str, float]] = {
 """Default rates by patterns of topics, messages per simulated second.
 
 100 robots without scans take 50 kB per simulated second. The transforms have true poses
-and poses by odometry, so they come more often than the topics of single robots.
+and poses by odometry, so they are recorded more often than the topics of single robots.
 """
 SPARE_READINGS: Final = 8
 """Number of arrays of readings to keep for reuse."""
@@ -75,24 +75,36 @@ class Selection:
     rates: Mapping[str, float] = field(default_factory=lambda: RATES_HZ)
 
     def has_robot(self, name: str) -> bool:
-        """Whether a robot is recorded."""
+        """Return whether a robot is recorded, by its name."""
         return any(fnmatchcase(name, pattern) for pattern in self.robots)
 
     def has(self, topic: str) -> bool:
-        """Whether a topic is recorded."""
+        """Return whether a topic is recorded, by its full name."""
         return any(
             fnmatchcase(topic, pattern)
             for pattern in (USUAL if self.topics is None else self.topics)
         )
 
     def names(self, topic: str) -> bool:
-        """Whether a topic is recorded because it was named."""
+        """Return whether a topic is recorded because it was named.
+
+        A sensor with such a topic measures for the recording; a topic of `USUAL` is
+        recorded only if another reader makes its sensor measure.
+        """
         return self.topics is not None and self.has(topic)
 
     def period_us(self, topic: str) -> int:
-        """Return the minimum simulated time between two messages of a topic, µs.
+        """Return the minimum simulated time between two messages of a topic.
 
-        The value 0 means one message for every step.
+        Parameters
+        ----------
+        topic : str
+            Full name of the topic.
+
+        Returns
+        -------
+        int
+            Time, µs; 0: one message for every step.
         """
         for pattern, rate in self.rates.items():
             if fnmatchcase(topic, pattern):
@@ -122,7 +134,7 @@ Key = tuple[str, str, int]
 
 
 class Version:
-    """Beams of a sensor; equal if they are the same objects."""
+    """Identity of the beams of a sensor: equal only for the same objects."""
 
     __slots__ = ("_bundles",)
 
@@ -193,13 +205,13 @@ class Sample:
     time_us : int
         Simulated time, µs.
     plan : Plan
-        The layout.
+        Layout of the columns and readings.
     columns : Columns
         Columns of all bodies.
     readings : Readings or None
         Readings of all range sensors; None if no sensor is recorded.
     ages_us : mapping
-        Age of readings that come late or seldom, µs, by key of the sensor.
+        Age of readings that a sensor delivers late or seldom, µs, by key of the sensor.
     """
 
     time_us: int
@@ -210,7 +222,7 @@ class Sample:
 
     @property
     def size(self) -> int:
-        """Bytes of the copies."""
+        """Size of the copies, bytes."""
         return 4 * self.columns.pose.nbytes + (
             10 * len(self.readings.ranges) if self.readings is not None else 0
         )
@@ -225,7 +237,7 @@ def _is_recorded(robot: Robot, selection: Selection) -> bool:
 
 
 class Watcher:
-    """Copies the recorded data of a step, in the simulation thread.
+    """Maker of copies of the recorded data of a step, in the simulation thread.
 
     Parameters
     ----------
@@ -234,7 +246,7 @@ class Watcher:
     selection : Selection
         Topics and robots to record.
     source : str
-        Its name as a subscriber of sensors.
+        Name of the recording as a subscriber of sensors.
     """
 
     def __init__(self, sim: Simulation, selection: Selection, source: str) -> None:
@@ -257,7 +269,7 @@ class Watcher:
         self._subscribed.clear()
 
     def sample(self) -> Sample:
-        """Return copies of the results of the last step."""
+        """Return copies of the recorded results of the last step."""
         fleet = self._sim.fleet
         taken = None
         if fleet.layout != self._layout:
@@ -294,7 +306,7 @@ class Watcher:
         )
 
     def release(self, sample: Sample) -> None:
-        """Give a sample back for reuse of its arrays; from any thread.
+        """Return a sample for reuse of its arrays; any thread may call this.
 
         New arrays of this size would cause page faults each time.
         """
@@ -303,8 +315,8 @@ class Watcher:
 
     def _copied(self, live: Readings) -> Readings:
         try:
-            # Another thread may have taken the last one since a check, so take it and
-            # see.
+            # Another thread may take the last array between a check and its use, so try
+            # without a check.
             spare = self._spare.pop()
         except IndexError:
             spare = None
@@ -358,7 +370,7 @@ class Watcher:
         self._unread, self._taken = np.array(list(places.values()), np.int64), b""
 
     def _planned(self, taken: NDArray[np.bool_] | None) -> Plan:
-        """Return the layout, with the sensors that it has measured at least once."""
+        """Return the layout with all sensors that have measured at least once."""
         sim, fleet = self._sim, self._sim.fleet
         known = {} if self._plan is None else self._plan.sensors
         spans = fleet.placed[1]
@@ -391,7 +403,7 @@ def _reading(robot: Robot, key: Key) -> Any:
 
 
 def _is_beams(ros: RosMessage[Any, Any], kind: Any) -> bool:
-    """Whether the topic is made from the arrays of all sensors."""
+    """Return whether a topic of this kind is encoded from the arrays of all sensors."""
     return ros.beams is not None and kind.beams is not None
 
 

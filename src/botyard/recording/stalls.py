@@ -39,9 +39,9 @@ class Stalled(NamedTuple):
 
 
 class Stalls:
-    """Compares the stalls of each step with the previous step.
+    """Comparison of the stalled robots in each step and in the previous one.
 
-    It belongs to the simulation thread.
+    Only the simulation thread uses it.
 
     The writer thread looks up names: with many robots, some of them stall in most
     steps.
@@ -54,7 +54,7 @@ class Stalls:
         self._before = b""
 
     def look(self) -> Stalled | None:
-        """Return the changes of this step; None without any, or if bodies changed."""
+        """Return the changes of this step; None if none, or if bodies were replaced."""
         # Do not use the snapshot passed to listeners: an earlier listener may have
         # removed a robot.
         now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.core.engine.rows

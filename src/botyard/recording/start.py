@@ -31,9 +31,14 @@ def choose(
     patient: bool = True,
     keep_files: bool = False,
 ) -> Choices:
-    """Return the choices that the arguments of `Simulation.record` make.
+    """Return the choices for the arguments of `Simulation.record`.
 
-    `patient` and `keep_files`: see `Choices`.
+    Parameters
+    ----------
+    topics, robots, rate, split_mb, split, last, on_stall, overwrite
+        As for `Simulation.record`.
+    patient, keep_files : bool
+        See `Choices`.
 
     Raises
     ------
@@ -61,7 +66,7 @@ def choose(
         raise ArgumentError("last: a recording in memory cannot be split into files")
     if on_stall and not last:
         raise ArgumentError(
-            "on_stall: expected `last`, the number of seconds to keep and save at a stall"
+            "on_stall: expected `last`, the seconds to keep and save at a stall, found 0"
         )
 
     return Choices(
@@ -113,6 +118,13 @@ def _topic(pattern: str, what: str) -> str:
 
 
 def _rates(rate: float | Mapping[str, float] | None) -> Mapping[str, float]:
+    """Return the rates of topics in the order in which they are tried.
+
+    Parameters
+    ----------
+    rate : float, mapping or None
+        Rate of all topics, or by pattern, Hz; None: the defaults alone.
+    """
     if rate is None:
         return RATES_HZ
     if isinstance(rate, Mapping) and len(rate) > MAX_PATTERNS:

@@ -56,7 +56,15 @@ def columns_of(run: Recording) -> dict[str, NDArray[Any]]:
 
 
 def _csv(columns: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
-    """Write RFC 4180: numbers with all digits, missing ones empty."""
+    """Write columns as CSV (RFC 4180): numbers with all digits, missing ones empty.
+
+    Parameters
+    ----------
+    columns : mapping of str to (n,) array
+        Columns by title.
+    file : file
+        Binary file, which stays open.
+    """
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -141,7 +149,7 @@ def export(
     Parameters
     ----------
     run : Recording
-        The recording.
+        Recording to export.
     path : path-like
         Path of the file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but
         the first need the extra ``tables``.

@@ -1,8 +1,9 @@
 """Recording in memory with access to any moment.
 
-It has the states, the changes between them, maps, models and events. The file is read
-once. States are kept as keyframes and deltas, one per second as the recorder writes
-them. Changes are kept as the bytes of their entries, which are decoded on demand.
+The module reads the states, the changes between them, maps, models and events. The file
+is read once. States are kept as keyframes and deltas, one per second as the recorder
+writes them. Changes are kept as the bytes of their entries, which are decoded on
+demand.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Final, NamedTuple
 
 from botyard.errors import BudgetError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.worldlimits import check_world
+from botyard.model.floor import Floor
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, World
 from botyard.names import shown
@@ -40,8 +42,11 @@ from botyard.sim.journal import (
     Describe,
     Entry,
     RemoveRobots,
+    RemoveZone,
+    ReplaceFloor,
     ReplaceScene,
     Restore,
+    SetZone,
     Submit,
 )
 
@@ -56,7 +61,7 @@ MAX_MARKS: Final = 2000
 Beyond it, every second event of the most frequent kind is dropped.
 """
 MAX_NAMED: Final = 3
-"""Number of robots that the text of an event names; it counts the others."""
+"""Number of robots that the text of an event names; further robots are only counted."""
 SILENCE_S: Final = 5.0
 """Simulated time without commands after which a command is an event, s.
 
@@ -73,13 +78,16 @@ _READ: Final = tuple(
         AddRobots,
         AddBox,
         Describe,
+        ReplaceFloor,
         ReplaceScene,
+        RemoveZone,
         Restore,
+        SetZone,
         Claim,
         RemoveRobots,
     )
 )
-"""Changes that are decoded with the file: they bring maps and models, or are events."""
+"""Changes that are decoded when the file is read: they add maps or models, or are events."""
 # The name also occurs in commands to many bodies.
 _COMMAND: Final = Submit.__name__.encode()
 Progress = Callable[[float], None]
@@ -136,7 +144,7 @@ class Track:
     entries : list of bytes
         All changes in order; see `entry`.
     scenes, models : list
-        All maps, and models that come later.
+        All maps, and models that are added later.
     marks : list of Mark
         Events of the run, oldest first.
     said : list of bytes
@@ -160,27 +168,48 @@ class Track:
 
     @property
     def begin(self) -> int:
-        """First tick."""
+        """Tick of the first moment."""
         return self.moments[0].tick
 
     @property
     def end(self) -> int:
-        """Last tick."""
+        """Tick of the last moment."""
         return self.moments[-1].tick
 
     def before(self, tick: int) -> int:
-        """Return the index of the last state at or before a tick, or of the first."""
+        """Return the index of the last state at or before a tick.
+
+        Parameters
+        ----------
+        tick : int
+            Number of steps.
+
+        Returns
+        -------
+        int
+            Index in `moments`; 0 if all states are later.
+        """
         return max(
             0, bisect_right(self.moments, tick, key=lambda moment: moment.tick) - 1
         )
 
     def state(self, index: int) -> bytes:
-        """Return a state.
+        """Return a recorded state.
+
+        Parameters
+        ----------
+        index : int
+            Index in `moments`.
+
+        Returns
+        -------
+        bytes
+            State for `Simulation.restore`.
 
         Raises
         ------
         StateError
-            It is damaged.
+            The state is damaged.
         """
         first = index
         while not frames.is_keyframe(self.frames[first]):
@@ -193,12 +222,17 @@ class Track:
         return state
 
     def entry(self, index: int) -> Entry:
-        """Return the change with an index in `entries`, decoded.
+        """Return a recorded change, decoded.
+
+        Parameters
+        ----------
+        index : int
+            Index in `entries`.
 
         Raises
         ------
         RecordingError
-            It cannot be read.
+            The change cannot be read.
         """
         return decode_entry(self.entries[index], self.budget)
 
@@ -232,7 +266,7 @@ def read_track(
 
 
 class _Maker:
-    """Reader that builds a `Track` from a recording."""
+    """Reader that makes a `Track` from a recording."""
 
     def __init__(self, file: Reader, start: Beginning, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -241,7 +275,7 @@ class _Maker:
         )
         self._meter = Meter(budget, file.path, RecordingError)
         self._worlds = Meter(budget, file.path, RecordingError)
-        """Meter of all robots and maps that come later."""
+        """Meter of all robots and maps that are added later."""
         self._state: bytes | None = None
         self._decoded: bytes | None = None
         self._since_keyframe = 0
@@ -287,10 +321,10 @@ class _Maker:
 
         self._state = state
         tick = tick_of(state, self._budget)
-        # A restored state takes back the states after its tick.
+        # A restored state cancels the states after its tick.
         if track.moments and tick < track.moments[-1].tick:
             self._drop_from(tick)
-        # States are encoded anew, because keyframes of the file can be far apart.
+        # States are re-encoded, because keyframes of the file can be far apart.
         last = (
             self._decoded
             if track.moments and self._since_keyframe < FRAMES_PER_KEYFRAME
@@ -325,7 +359,7 @@ class _Maker:
             track.said.pop()
 
         self._note(time, "branch", "the run continues from a restored state")
-        # The previous frame is gone, so the next one must be a keyframe.
+        # The previous frame was dropped, so the next one must be a keyframe.
         self._since_keyframe = FRAMES_PER_KEYFRAME
 
     def _take_entry(self, message: Message) -> None:
@@ -379,6 +413,8 @@ class _Maker:
                 if change.scene.name
                 else "no map",
             )
+        elif isinstance(change, (ReplaceFloor, SetZone, RemoveZone)):
+            self._take_floor(change)
         elif isinstance(change, Claim):
             self._note(
                 time,
@@ -386,6 +422,20 @@ class _Maker:
                 f"{shown(change.robot, 40)} is "
                 f"{'commanded by' if change.on else 'left by'} {shown(entry.source, 40)}",
             )
+
+    def _take_floor(self, change: ReplaceFloor | SetZone | RemoveZone) -> None:
+        """Add the map with its changed floor, to which later states refer."""
+        scenes = self._track.scenes
+        floor = Floor() if scenes[-1].floor is None else scenes[-1].floor
+        changed = (
+            change.floor
+            if isinstance(change, ReplaceFloor)
+            else floor.with_zone(change.zone)
+            if isinstance(change, SetZone)
+            else floor.without_zone(change.name)
+        )
+        scenes.append(replace(scenes[-1], floor=changed))
+        check_world(World(scene=Scene(floor=changed)), self._worlds)
 
     def _take_event(self, message: Message) -> None:
         said = unpack_json(message.data)
@@ -407,7 +457,7 @@ class _Maker:
             self._note(
                 message.time / 1e9, "warning", "the recorder had to leave data out"
             )
-        # Such an event comes from a program, or from traffic.
+        # A program, or traffic, has written any other event.
         elif isinstance(what, str) and isinstance(said.get("text"), str):
             self._meter.add("bytes", len(message.data))
             self._track.said.append(message.data)
@@ -415,7 +465,7 @@ class _Maker:
             self._note(message.time / 1e9, "event", shown(said["text"] or what, 200))
 
     def _stalls(self, name: str, time: float) -> bool:
-        """Whether a stall of a robot is an event: it has not stalled recently."""
+        """Return whether a stall of a robot is an event: the robot has not stalled recently."""
         before, self._stalled[name] = self._stalled.get(name, -SILENCE_S), time
         return not 0.0 <= time - before < SILENCE_S
 
@@ -464,7 +514,13 @@ class _Maker:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as part of a sentence."""
+    """Return names as part of a sentence.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names; after `MAX_NAMED` of them the others are counted.
+    """
     found: Sequence[str] = tuple(names)
     more = len(found) - MAX_NAMED
     return ", ".join(shown(name, 40) for name in found[:MAX_NAMED]) + (

@@ -1,8 +1,8 @@
 """Verification of a recorded run: it is simulated again and compared.
 
 The run starts from its first state and its journal; every digest and every state must
-be the same. The recording cannot run code here: only the commands of programs that
-drove robots count, and the journal holds them.
+be the same. The recording cannot run code here: programs that drove robots are not run,
+because the journal holds their commands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from botyard.engine.state import object_digest
+from botyard.engine.objectdigest import object_digest
 from botyard.errors import BotyardError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.worldlimits import check_world
@@ -118,7 +118,7 @@ class Divergence:
         Differences of this state, at most `MAX_DIFFERENCES`; empty if the recording has
         none.
     count : int
-        Number of values that differ in it.
+        Number of values that differ in this state.
     lost : mapping of str to int
         Numbers of records that the recorder had left out until then.
     """
@@ -155,8 +155,8 @@ class Divergence:
 
         if not parts:
             return (
-                f"{when}: the digest differs from the recorded one; the "
-                "recording does not show which value differs"
+                f"{when}: the digest differs from the recorded one; the recording "
+                "does not show which value differs"
             )
 
         lost = (
@@ -224,8 +224,8 @@ def resimulate(
         notes, programs = list[str](), computed_elsewhere(file.metadata)
         if programs:
             notes.append(
-                f"{programs[0]} computed this run; this is {programs[1]}, and "
-                "its results may differ"
+                f"{programs[0]} computed this run; this program is {programs[1]}, "
+                "and its results may differ"
             )
 
         if file.is_cut:
@@ -273,7 +273,7 @@ def first_state(file: Reader, records: Iterable[Message]) -> bytes:
     if first is None:
         why = file.metadata.get("botyard", {}).get(
             "state",
-            "it has none of botyard's channels, or was cut short before the first state",
+            "the file has none of botyard's channels, or was cut short before the first state",
         )
         raise file.error(f"expected a first state, found none: {shown(why, 200)}")
 
@@ -285,7 +285,9 @@ def first_state(file: Reader, records: Iterable[Message]) -> bytes:
 
 def _version(file: Reader) -> str:
     programs = computed_elsewhere(file.metadata)
-    return f" ({programs[0]} wrote it, this is {programs[1]})" if programs else ""
+    return (
+        f" ({programs[0]} wrote it, this program is {programs[1]})" if programs else ""
+    )
 
 
 def recorded_start(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:
@@ -294,7 +296,7 @@ def recorded_start(file: Reader, first: bytes, budget: Budget = Budget()) -> Beg
     Raises
     ------
     RecordingError
-        Some of them are missing or cannot be read; the message names all of these.
+        A part is missing or cannot be read; the message names all such parts.
     """
     decoders: dict[str, Callable[[bytes, Budget], Any]] = {
         "setup": decode_setup,
@@ -326,7 +328,7 @@ def recorded_start(file: Reader, first: bytes, budget: Budget = Budget()) -> Beg
     except StateError as error:
         raise file.error(f"{error}{_version(file)}") from None
 
-    # A recording that ran for long has models of robots that are gone.
+    # A long recording has models of robots that were removed during the run.
     wanted = {roster.described, *(body.digest for body in roster.bodies)}
     models = tuple(model for model in found["model"] if object_digest(model) in wanted)
     specs = {
@@ -364,7 +366,7 @@ def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulatio
         warn=lambda text: None,
     )
     sim.core.states.know(start.models)
-    # A recording comes from outside, so its programs must not run.
+    # A recording is untrusted, so its programs must not run.
     sim.restore(
         state, programs=False, budget=replace(budget, robots=max(budget.robots, 0))
     )
@@ -372,7 +374,7 @@ def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulatio
 
 
 class _Run:
-    """Repeated run, record by record in the order of the file."""
+    """Repetition of a recorded run, record by record in the order of the file."""
 
     def __init__(
         self, start: Beginning, first: bytes, path: str, budget: Budget
@@ -449,7 +451,7 @@ class _Run:
             # run.
             sim.core.engine.step()
             if self._kept.wants(sim.tick):
-                # The check of this step comes later in the file.
+                # The check of this step is later in the file.
                 self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)
             self.proof.steps += 1
 
@@ -461,7 +463,7 @@ class _Run:
         what = f"{type(change).__name__} of {shown(entry.source, 60)}"
         if not self._step_to(entry.tick):
             raise RecordingError(
-                f"tick {sim.tick}: {what}: expected a tick from {sim.tick}, found {entry.tick}",
+                f"tick {sim.tick}: {what}: expected tick {sim.tick} or later, found {entry.tick}",
                 self._path,
             )
 
@@ -490,7 +492,7 @@ class _Run:
     def _check(self, data: bytes) -> None:
         """Compare the columns of the last steps.
 
-        After a difference the run goes on to the next state, which shows more.
+        After a difference the run continues to the next state, which shows more.
         """
         try:
             check = checks.decode(unpack_bytes(data))
@@ -555,9 +557,9 @@ class _Run:
         return False
 
     def _is_same(self, same: bool) -> bool:
-        """Note the comparison of a digest.
+        """Store whether a digest was the same; return True, so that the run continues.
 
-        After a difference the run goes on to the next state, which shows more.
+        After a difference, the next recorded state shows which values differ.
         """
         if same and self._suspect is None:
             self._same = self.sim.tick
@@ -576,7 +578,7 @@ class _Run:
         return False
 
     def finish(self) -> Proof:
-        """Return the result."""
+        """Return the result of the verification."""
         if self.proof.divergence is None:
             # A check or a digest differed, but no state followed that shows all values.
             self.proof.divergence = self._suspect

@@ -21,14 +21,14 @@ MAX_QUEUED_BYTES: Final = 64 << 20
 RESERVE_BYTES: Final = 64 << 20
 """Additional size for data without which a run cannot be repeated: changes, states."""
 POLL_S: Final = 0.1
-"""Wall time between looks at the queue, s.
+"""Wall time between checks of the queue, s.
 
 Waking the thread for each item would cost the simulation thread more.
 """
 MAX_WAIT_S: Final = 30.0
-"""Longest wait of a simulation for the writer thread without progress, s."""
+"""Longest time that a step waits for a writer thread that makes no progress, s."""
 CLOSE_TIMEOUT_S: Final = 10.0
-"""Timeout of the remaining writes at the end of a recording, s."""
+"""Longest time to write the remaining data at the end of a recording, s."""
 
 Work = Callable[[Output], None]
 
@@ -86,7 +86,7 @@ class Writer:
     def put(
         self, kind: str, size: int, work: Work, *, vital: bool = False, count: int = 1
     ) -> bool:
-        """Queue work. Returns False if it was left out and counted.
+        """Queue work for the writer thread.
 
         Parameters
         ----------
@@ -94,10 +94,18 @@ class Writer:
             Kind of the work, for the count.
         size : int
             Bytes that it holds.
+        work : callable
+            Called in the writer thread with the output.
         vital : bool
             Whether the run cannot be repeated without it.
         count : int
             Number of records of the kind.
+
+        Returns
+        -------
+        bool
+            False if the work was left out and counted: the queue is full, or the
+            recording has failed or ended.
         """
         limit = MAX_QUEUED_BYTES + (RESERVE_BYTES if vital else 0)
         # Use the lock of the condition directly: its own methods are slower, and each
@@ -131,7 +139,19 @@ class Writer:
             before = self._queued
 
     def call(self, work: Callable[[Output], Path]) -> Future[Path]:
-        """Queue work whose result a caller waits for."""
+        """Queue work whose result a caller waits for.
+
+        Parameters
+        ----------
+        work : callable
+            Called in the writer thread with the output; returns the path of a file.
+
+        Returns
+        -------
+        Future
+            The path, or the error of the work. A recording that has failed or ended
+            gives RuntimeError.
+        """
         future: Future[Path] = Future()
 
         def act(output: Output) -> None:
@@ -161,8 +181,15 @@ class Writer:
     def wait(self, timeout: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait after `stop` until the file is finished.
 
-        Returns False if it takes longer than the timeout, s; it then goes on in the
-        background.
+        Parameters
+        ----------
+        timeout : float
+            Longest wait, s of wall time.
+
+        Returns
+        -------
+        bool
+            False if it takes longer; the thread then continues in the background.
         """
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
@@ -215,7 +242,7 @@ class Writer:
                 self._changed.notify_all()
 
     def _try(self, act: Callable[[], None]) -> None:
-        """Run an action; an error ends the recording, and nothing else."""
+        """Run an action of the thread. An error of it ends the recording, but not the program."""
         try:
             act()
         except OSError as error:

@@ -8,7 +8,14 @@ import socket
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether a host name or address is a loopback address."""
+    """Return whether a host name or address is a loopback address.
+
+    Parameters
+    ----------
+    address : str
+        IPv4 or IPv6 address, also in brackets, or a host name. The only name that
+        counts is ``localhost``; other names are not looked up.
+    """
     try:
         return ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:
@@ -18,8 +25,16 @@ def is_loopback(address: str) -> bool:
 def advertised_host(bound: str) -> str:
     """Return the host name to advertise to other machines.
 
-    It is ROS_HOSTNAME or ROS_IP; otherwise the bound address, or this machine's address
-    if bound to all interfaces.
+    Parameters
+    ----------
+    bound : str
+        Address that the server listens on.
+
+    Returns
+    -------
+    str
+        ROS_HOSTNAME or ROS_IP; otherwise the bound address, or this machine's address
+        if bound to all interfaces.
     """
     named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
     if named:

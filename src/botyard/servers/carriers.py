@@ -17,6 +17,17 @@ def pump_of(
 ) -> Pump:
     """Return a new pump for the transport of an interface.
 
+    Parameters
+    ----------
+    interface : Interface
+        Declaration with the kind of transport.
+    options : mapping of str to object
+        All options of the interface (`Interface.chosen`).
+    hub : Hub
+        Event loop of the simulation.
+    control : Control
+        The control surface.
+
     Raises
     ------
     WorldError
@@ -37,7 +48,9 @@ def pump_of(
 
         return WebSocketPump(interface, options, hub, control)
 
-    raise WorldError(f"interface {interface.name} has its own servers")
+    raise WorldError(
+        f"interface {interface.name} cannot be served by a pump: it has its own servers"
+    )
 
 
 __all__ = ["pump_of"]

@@ -9,12 +9,13 @@ from typing import Any
 
 
 class Handover:
-    """Queue of calls to make in an event loop, in order, with one wake-up per burst.
+    """Queue of calls to make in an event loop, in order.
 
     Each ``call_soon_threadsafe`` writes a byte into the pipe that wakes the loop, as
     does each signal. On Linux the pipe holds about 280 bytes, and a signal that arrives
-    while it is full is lost. A burst, such as the log of five hundred clients that
-    leave, must not cost a SIGTERM.
+    while it is full is lost. Here a burst of calls, such as the log lines of five
+    hundred clients that disconnect, writes only one byte, so that the loop does not
+    lose a SIGTERM.
 
     Parameters
     ----------
@@ -30,17 +31,22 @@ class Handover:
     def soon(self, act: Callable[..., None], *args: Any) -> None:
         """Queue a call for the event loop, from any thread.
 
-        Nothing is called if the loop has ended.
+        Parameters
+        ----------
+        act : callable
+            Function. The event loop calls it, unless the loop has ended.
+        *args : object
+            Its arguments.
         """
         with self._lock:
             self._calls.append((act, args))
-            # A wake-up is already pending.
+            # With more than one call, a wake-up is already pending.
             if len(self._calls) > 1:
                 return
 
         try:
             self._loop.call_soon_threadsafe(self._make)
-        # The event loop has ended.
+        # The event loop has ended, so the call cannot be made.
         except RuntimeError:
             with self._lock:
                 self._calls.clear()
@@ -52,7 +58,7 @@ class Handover:
             try:
                 act(*args)
             except Exception as error:
-                # One failed call must not drop the others.
+                # One failed call must not drop the other calls.
                 self._loop.call_exception_handler(
                     {
                         "message": f"a call from another thread: {act}",

@@ -1,9 +1,8 @@
 """Run loop: steps the simulation at its rate, and notifies listeners of each snapshot.
 
-All pacing is here. Deadlines count from one origin, so the period is exact on average.
-After a late step, steps follow without a pause until the loop has caught up. If the lag
-exceeds half a second, the origin moves instead, and the real-time ratio shows the lost
-time.
+Only this module paces steps. Deadlines count from one origin, so the period is exact on
+average. After a late step, steps follow without a pause until the loop has caught up. A
+lag above half a second moves the origin instead, and lowers the real-time ratio.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from botyard.errors import NotNowError
 from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.model.robotstate import Timing
 from botyard.servers.jobs.background import Background
-from botyard.servers.pioneer.bulksend import bulk_sender
+from botyard.servers.pioneer.bulksockets import bulk_sockets
+from botyard.servers.pioneer.intake import Intake
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.wakingloop import WakingLoop
 from botyard.servers.workclock import passed, uncounted
@@ -47,9 +47,9 @@ MAX_STEP_REQUESTS: Final = 100
 SETTLE_INTERVAL_S: Final = 0.05
 """Interval at which queued commands take effect while paused, s of wall time."""
 LOOK_INTERVAL_S: Final = 0.1
-"""Longest time between two looks at all that depends on wall time, s of wall time."""
+"""Longest time between two calls of `_look`, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
-"""Shortest time between two of these looks, s of wall time."""
+"""Shortest time between two calls of `_look`, s of wall time."""
 MAX_LATE_S: Final = 1.5
 """Longest delay of the steps of a world that is not watched, s of wall time."""
 LATE_STEPS_TIME_S: Final = 0.005
@@ -90,11 +90,14 @@ class Hub:
         self.is_crash = False
         self.overruns = 0
         self.step_time = 0.0
-        """Wall time of a step, s (moving average)."""
+        """Wall time that a step takes, s (moving average)."""
         self.speed = 0.0 if interval is None else 1.0
         self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
-        self.reporter = Reporter(bulk_sender())
+        bulk = bulk_sockets()
+        self.reporter = Reporter(None if bulk is None else bulk.send)
+        self.intake = Intake(self.reporter, bulk, lambda: self._paused)
+        """Reader of the sockets of many Pioneer clients."""
         self._listeners: list[tuple[Listener, ErrorBarrier]] = []
         self._watchers: list[tuple[Callable[[], None], ErrorBarrier]] = []
         self._followers: list[
@@ -124,22 +127,30 @@ class Hub:
         self.dropped_reports = 0
         """Number of reports that were dropped because their clients did not read."""
         self.background = Background()
-        """Background tasks of the event loop."""
-        # The ratio is measured anew when simulated time jumps.
+        """Tasks that run in the event loop besides the steps."""
+        # The measurement of the ratio restarts when simulated time jumps.
         self._marks: deque[tuple[float, float]] = deque()
         self.follow(self._marks.clear, Subject.TIME)
         self.looks: list[Callable[[], bool]] = []
-        """Callbacks at most `LOOK_INTERVAL_S` of wall time apart, also while paused.
+        """Functions called at least every `LOOK_INTERVAL_S` of wall time, even while paused.
 
-        Each returns whether it depends on this interval now.
+        Each function returns whether it needs the next call within this interval.
         """
         self._needs_looks = False
         self._next_look = 0.0
         self._looks = ErrorBarrier(log, "polling sessions")
+        self._inputs = ErrorBarrier(log, "reading clients before a step")
         self.attach(self.reporter)
 
     def attach(self, listener: Listener) -> None:
-        """Notify `listener` of each step from now on."""
+        """Notify `listener` of each step from now on.
+
+        Parameters
+        ----------
+        listener : Listener
+            Its `on_snapshot` is called after each step, in the event loop's thread. Its
+            errors are logged and do not stop the loop.
+        """
         self._listeners.append(
             (
                 listener,
@@ -160,7 +171,7 @@ class Hub:
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
         """Call `act` when one of these subjects has changed, once for several changes.
 
-        It is called before listeners are notified of a step, and also while time is
+        `act` runs before listeners are notified of a step, and also while time is
         paused.
 
         Returns
@@ -178,10 +189,7 @@ class Hub:
         return unregister
 
     def _deliver(self) -> bool:
-        """Notify followers of changes since the last call.
-
-        Return whether there were any.
-        """
+        """Notify followers of new changes; return whether there were any."""
         feed = self.sim.core.feed
         if feed.revision == self._revision:
             return False
@@ -197,9 +205,14 @@ class Hub:
         self._watchers = [entry for entry in self._watchers if entry[0] != changed]
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
-        """Make `run` return soon, as a normal end or as a crash.
+        """Make `run` return soon, either as a normal end or as after a crash.
 
-        The first call determines the exit status.
+        Parameters
+        ----------
+        status : int
+            Exit status. The first call determines it.
+        crash : bool
+            Whether the run counts as crashed.
         """
         if not self._stop.is_set():
             self.exit_status, self.is_crash = status, crash
@@ -231,12 +244,18 @@ class Hub:
         self._restart()
 
     def step_and_pause(self, count: int = 1) -> None:
-        """Run a number of steps at the normal rate, then pause."""
+        """Run a number of steps at the normal rate, then pause simulated time."""
         self._paused, self._allowed = True, self._allowed + count
         self._restart()
 
     def set_speed(self, factor: float) -> None:
-        """Set the ratio of simulated to wall time; 0: as fast as possible."""
+        """Set the ratio of simulated to wall time; 0: as fast as possible.
+
+        Parameters
+        ----------
+        factor : float
+            Simulated time per wall time; 2 is twice as fast as real time.
+        """
         self.speed = factor
         self._restart()
 
@@ -293,7 +312,7 @@ class Hub:
                         self._admit_lag(lag)
                         origin, steps = loop.time(), 0
 
-                    # Serve clients even without spare time.
+                    # Serve clients even if the steps leave no spare time.
                     await self._serve_others()
 
             if self._stop.is_set() or (self._paused and not self._allowed):
@@ -305,6 +324,7 @@ class Hub:
             last = started
             steps += 1
             self._allowed = max(0, self._allowed - 1)
+            self._inputs.run(self.intake.read_before_step)
             self.step_once()
             self.step_time += 0.1 * (loop.time() - started - self.step_time)
             if not self._steps_left():
@@ -322,10 +342,10 @@ class Hub:
 
     @property
     def is_watched(self) -> bool:
-        """Whether steps must be made on time, because anything follows each of them."""
+        """Whether steps must be made on time because at least one listener follows them."""
         sim = self.sim
         return bool(
-            # Not every listener knows.
+            # Not every listener has `is_idle`.
             any(not getattr(one, "is_idle", False) for one, _ in self._listeners)
             or self._watchers
             or self._needs_looks
@@ -334,7 +354,7 @@ class Hub:
         )
 
     async def _rest(self, origin: float, steps: int, interval: float) -> int | None:
-        """Sleep for several steps if the world is not watched.
+        """Sleep for the time of several steps if no listener follows the world.
 
         The steps are made when the event loop wakes up, before it handles anything, so
         that no client, request or signal finds them missing.
@@ -342,7 +362,8 @@ class Hub:
         Returns
         -------
         int or None
-            Number of steps made; None: the world is watched, or it steps too slowly.
+            Number of steps made; None: the world is watched, or its steps take too
+            long.
         """
         loop = asyncio.get_running_loop()
         if not isinstance(loop, WakingLoop) or self.is_watched:
@@ -367,7 +388,8 @@ class Hub:
             # A wake-up that is late itself is an overrun, which the caller handles.
             now = until if now > until + MAX_LAG else now
             due = math.floor((now - origin) / interval + 1e-6) + 1 - steps - made
-            # A late wake-up makes no more steps than planned, at most those left.
+            # A late wake-up makes at most the planned and the remaining number of
+            # steps.
             due = min(due, int(count) - made)
             if due > 0 and failure is None:
                 try:
@@ -375,7 +397,9 @@ class Hub:
                 except BaseException as error:
                     failure = error
                 made += due
-            self._wake.set()
+            # Wake this task after the handlers: any of them may start to watch the
+            # world.
+            loop.call_soon(self._wake.set)
 
         loop.on_wake = catch_up
         try:
@@ -389,10 +413,12 @@ class Hub:
         return made
 
     def _step_late(self, count: int, due: float) -> None:
-        """Make steps at once, the last of which was due at a time."""
+        """Make several steps at once that are due already; the last one was due at `due`."""
         clock, dt = asyncio.get_running_loop().time, self.sim.dt
         started, interval = clock(), self.interval or dt
         self.sim.core.timing = Timing(dt, interval, interval)
+        # Changes since the last wake-up belong to the time before these steps.
+        self._deliver()
         self.sim.step(count)
         self._deliver()
         self._mark(due)
@@ -413,7 +439,7 @@ class Hub:
             self.settle()
 
     def _look(self, now: float) -> None:
-        """Handle all that depends on wall time: sessions, drivers, changes."""
+        """Handle events that depend on wall time, in sessions and functions of `looks`."""
         self._looks.run(self.reporter.poll, now)
         if self._deliver() and self._paused and not self._allowed:
             self._tell_watchers()
@@ -421,13 +447,13 @@ class Hub:
             [self._looks.call(look, otherwise=True) for look in self.looks]
         )
         self._next_look, wake = now + LOOK_INTERVAL_S, self.reporter.wake
-        # A timer that is just not due waits for a whole interval, as sessions expect.
+        # A timer due within `POLL_INTERVAL_S` waits for the next regular check.
         if wake > now + POLL_INTERVAL_S:
             self._next_look = min(self._next_look, wake)
 
     async def _sleep(self, until: float) -> None:
         """Wait until a time, or until `_wake` is set."""
-        # Cheaper than `asyncio.timeout_at`.
+        # This is cheaper than `asyncio.timeout_at`.
         timer = asyncio.get_running_loop().call_at(until, self._wake.set)
         try:
             await self._wake.wait()
@@ -446,8 +472,8 @@ class Hub:
         if now >= self._next_warning:
             self._next_warning = now + OVERRUN_LOG_INTERVAL_S
             log.warning(
-                "%.1f s behind schedule: steps take longer than their interval of %g s "
-                "(real-time ratio %.2f)",
+                "the simulation is %.1f s behind schedule: steps take longer than "
+                "their interval of %g s (real-time ratio %.2f)",
                 lag,
                 self.interval or 0.0,
                 self.ratio,
@@ -464,7 +490,7 @@ class Hub:
             now = loop.time()
             if now >= due:
                 return False
-            # Look after a step rather than wake up again before the next one.
+            # Call `_look` after a step rather than wake up again before the next one.
             is_last_chance = self._next_look < due <= now + LOOK_INTERVAL_S
             if is_last_chance or now > self._next_look - POLL_INTERVAL_S:
                 self._look(now)
@@ -476,9 +502,27 @@ class Hub:
     def step_now(
         self, count: int, progress: Callable[[int], bool] | None = None
     ) -> Future[None]:
-        """Make a number of steps at once while time is paused; see `Clock.step_now`.
+        """Make a number of steps now, while time is paused; see `Clock.step_now`.
 
         The steps are made in portions, so that clients are served in between.
+
+        Parameters
+        ----------
+        count : int
+            Number of steps.
+        progress : callable, optional
+            Receives the number of remaining steps after each step, and returns whether
+            to continue.
+
+        Returns
+        -------
+        Future
+            Done when the last step is made.
+
+        Raises
+        ------
+        NotNowError
+            `MAX_STEP_REQUESTS` requests are in progress already.
         """
         if self._stepping >= MAX_STEP_REQUESTS:
             raise NotNowError(
@@ -492,7 +536,7 @@ class Hub:
             return later.resolved(None)
         self._stepping += 1
         done = self.background.future(
-            self._other_steps(left, progress, self._cancellations), "steps at once"
+            self._other_steps(left, progress, self._cancellations), "extra steps"
         )
         done.add_done_callback(self._stepped)
         return done
@@ -505,7 +549,7 @@ class Hub:
         self._stepping -= 1
 
     def _some_steps(self, count: int, progress: Callable[[int], bool] | None) -> int:
-        """Make steps for a limited time; return the number of remaining ones."""
+        """Make requested steps for a limited time; return the number of remaining ones."""
         clock = asyncio.get_running_loop().time
         end, made = clock() + BATCH_TIME_S, 0
         # Steps are not charged to the budget of the client that requested them.

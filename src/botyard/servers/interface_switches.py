@@ -15,7 +15,7 @@ log = logging.getLogger("botyard")
 
 
 class InterfaceSwitches(dict[str, Switch]):
-    """Interfaces that can be started and stopped, by name.
+    """Switches of interfaces that can be started and stopped, by name of the interface.
 
     Parameters
     ----------
@@ -29,7 +29,20 @@ class InterfaceSwitches(dict[str, Switch]):
         self._switching = asyncio.Lock()
 
     def switch_later(self, name: str, on: bool) -> Future[None]:
-        """Start or stop an interface in the background; see `switch`."""
+        """Start or stop an interface in the background; see `switch`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the interface.
+        on : bool
+            True starts it.
+
+        Returns
+        -------
+        Future
+            Done when it has started or stopped; fails with the error of `switch`.
+        """
         return self._background.future(
             self._switch_and_log(name, on), f"interface {shown(name)}"
         )
@@ -40,6 +53,13 @@ class InterfaceSwitches(dict[str, Switch]):
 
     async def switch(self, name: str, on: bool) -> bool:
         """Start or stop an interface. Return False if it already was in that state.
+
+        Parameters
+        ----------
+        name : str
+            Name of the interface.
+        on : bool
+            True starts it.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Lockstep: a client controls the simulated time, in any protocol (AMB-008).
 
-Programs of other clients notice only the clock. Steps are made at once, in the order of
-the requests, and are counted exactly. Many steps are made in batches, so that other
-clients are served in between.
+Other clients notice lockstep only by the simulated clock. Steps are made immediately,
+in the order of the requests, and are counted exactly. Many steps are made in batches,
+so that other clients are served in between.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Lockstep:
         self._task: asyncio.Future[None] | None = None
         self._rest: asyncio.Future[None] | None = None
         self._was_paused = False
-        """Whether time was paused before a client took hold.
+        """Whether time was paused before the first hold.
 
-        It then stays paused at the end.
+        If it was paused, it stays paused after the last hold ends.
         """
         self.step_listeners: list[Callable[[], None]] = []
-        """Callbacks after requested steps."""
+        """Functions that are called after steps that a client has requested."""
         self._barrier = ErrorBarrier(log, "notification of steps")
         self.is_busy = False
-        """Whether steps are being made."""
+        """Whether requested steps are being made now."""
 
     @property
     def is_held(self) -> bool:
@@ -70,12 +70,29 @@ class Lockstep:
     ) -> None:
         """Process a command with AMBF's meaning.
 
-        While `throttle` is set, each change of `clock` requests `skips` steps.
+        Parameters
+        ----------
+        client : hashable
+            Client that sends the command.
+        throttle : bool
+            Whether the client holds time.
+        clock : bool
+            Each change of this value requests steps while time is held.
+        skips : int
+            Number of steps that a change requests.
         """
         self._apply(client, lambda s, now: s.command(throttle, clock, skips, now))
 
     def step(self, client: Hashable, count: int) -> None:
-        """Pause the simulation, and make a number of steps."""
+        """Pause the simulation, and make a number of steps.
+
+        Parameters
+        ----------
+        client : hashable
+            Client that holds time from now on.
+        count : int
+            Number of steps, added to the steps that are already pending.
+        """
 
         def act(stepping: Stepping, now: float) -> None:
             stepping.hold(now)
@@ -84,7 +101,14 @@ class Lockstep:
         self._apply(client, act)
 
     def release_hold(self, client: Hashable) -> None:
-        """End the hold of a client that has left or lets the world run free."""
+        """End the hold of a client that has disconnected or lets the world run freely.
+
+        Parameters
+        ----------
+        client : hashable
+            The client; one that holds nothing is ignored. Time runs again when no other
+            client holds it.
+        """
         stepping = self._clients.pop(client, None)
         if stepping is not None and stepping.throttled:
             self._free()
@@ -108,7 +132,7 @@ class Lockstep:
         stepping = self._clients.setdefault(client, Stepping(self._watchdog))
         was = self.is_held
         act(stepping, loop.time())
-        # Only the first hold pauses; the last release resumes.
+        # Only the first hold pauses time; the last release resumes it.
         if self.is_held and not was:
             self._was_paused = self._hub.is_paused
             self._hub.pause()
@@ -131,7 +155,8 @@ class Lockstep:
             for stepping in tuple(self._clients.values()):
                 while stepping.throttled and stepping.may_step:
                     if steps >= MIN_BATCH_STEPS and now() - started > BATCH_TIME_S:
-                        # Renew the hold: the client waits, it is not silent.
+                        # Renew the hold: the client waits for its steps, and does not
+                        # count as silent.
                         stepping.hold(now())
                         return False
 
@@ -148,7 +173,7 @@ class Lockstep:
         return True
 
     async def _go_on(self) -> None:
-        """Make the remaining steps."""
+        """Make the remaining requested steps in the background."""
         try:
             while not self._make_steps():
                 await asyncio.sleep(0)
@@ -168,7 +193,8 @@ class Lockstep:
             for stepping in self._clients.values():
                 if stepping.tick(now):
                     log.info(
-                        "no command for the world for %g s: it runs free again",
+                        "the client that stepped the world was silent for %g s, so "
+                        "time no longer waits for it",
                         self._watchdog,
                     )
                     self._free()

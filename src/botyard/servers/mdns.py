@@ -49,7 +49,15 @@ class Announcement:
         robots: Iterable[tuple[str, str, str, int]],
         interfaces: list[str] | None = None,
     ) -> None:
-        """Announce robots, each as (name, model, host, port)."""
+        """Announce robots.
+
+        Parameters
+        ----------
+        robots : iterable of (str, str, str, int)
+            Name, model, host and TCP port of each robot.
+        interfaces : list of str, optional
+            Addresses of the network interfaces to use; by default all.
+        """
         self._zeroconf = (
             self._make(interfaces=interfaces) if interfaces else self._make()
         )

@@ -1,9 +1,9 @@
 """Table of the memory that peers can make the simulator use.
 
-It has a row for each buffer, with bytes for one client, one address and all together.
-Each number follows from the limits of the protocols. `docs/explanation/security.md`
-shows the table, made by `markdown`. A test compares them, and requires a limit for each
-field of each message.
+The table has a row for each kind of buffer, with bytes for one client, for one address
+and for all clients. Each number follows from the limits of the protocols.
+`docs/explanation/security.md` shows the table, made by `markdown`. A test compares the
+two tables, and requires a limit for each field of each message.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from botyard.interfaces.ros.mapcells import MAX_CELLS
 from botyard.interfaces.vda5050 import fleet, routes
 from botyard.protocols.ambf import link as ambf
 from botyard.protocols.dds import services as dds
-from botyard.protocols.foxglove import session as foxglove
+from botyard.protocols.foxglove import limits as foxglove
 from botyard.protocols.ros_messages.limits import (
     MAX_INPUT,
     MAX_REQUEST,
     MAX_REQUESTS,
     MAX_WAITING,
 )
+from botyard.protocols.rosbridge import limits as rosbridge
 from botyard.protocols.rosbridge import outbox
-from botyard.protocols.rosbridge import session as rosbridge
 from botyard.protocols.rtps import limits as rtps
 from botyard.protocols.shares import ENTRY_BYTES, SHARES
 from botyard.protocols.tcpros import api, http, master, parameterserver, wire
@@ -39,7 +39,7 @@ from botyard.protocols.webgui import session as page
 from botyard.servers import vda5050
 from botyard.servers.outlet import WRITE_BUFFER
 from botyard.servers.pioneer import robotclient
-from botyard.servers.ros import ros1input, ros1master, tcpros, xmlrpc
+from botyard.servers.ros import ros1input, ros1master, tcpros, xmlrpc, zenohcalls
 from botyard.servers.sockets import READ_SIZE
 from botyard.servers.streampeer import MAX_WAITING as MAX_WAITING_BYTES
 from botyard.servers.web import http as web
@@ -70,7 +70,7 @@ MESSAGE_BYTES: Final = MAX_INPUT + ros1input.CHUNK
 ORDER_BYTES: Final = vda.MAX_NODES * 4 * ENTRY_BYTES + 2 * fleet.MAX_STATE
 """Size of a VDA 5050 order, bytes.
 
-It includes its route, its names, and its nodes and edges as texts of states.
+It includes the route, the names, and the texts of nodes and edges for state messages.
 """
 CONFLICT_BYTES: Final = 256
 """Size of a conflict of two edges of orders in all tables of the run, bytes."""
@@ -99,9 +99,9 @@ class BufferLimits(NamedTuple):
 def _of_clients(
     protocol: str, what: str, client: int, clients: int, each: int = 0
 ) -> BufferLimits:
-    """Return the row of a buffer of each client.
+    """Return the row of a buffer that each client has.
 
-    `each` clients per address, by default half.
+    `each` is the highest number of clients per address: by default half of all clients.
     """
     return BufferLimits(
         protocol, what, client, client * (each or clients // 2), client * clients
@@ -238,6 +238,11 @@ BUFFERS: Final = (
         *3 * (2 * MAX_REQUESTS * MAX_REQUEST,),
     ),
     BufferLimits(
+        "ROS 2 over Zenoh",
+        "answers that wait for peers that do not read",
+        *3 * (zenohcalls.MAX_ANSWERS + MAX_CELLS,),
+    ),
+    BufferLimits(
         "ROS 2 over DDS",
         "endpoints",
         rtps.MAX_PEER_ENDPOINTS * ENDPOINT_BYTES,
@@ -290,7 +295,7 @@ BUFFERS: Final = (
     ),
     _of_clients(
         "rosbridge",
-        "unread requests of others",
+        "unread requests of other clients",
         outbox.MAX_REQUEST_SIZE,
         CLIENTS,
     ),
@@ -347,7 +352,19 @@ BUFFERS: Final = (
 
 
 def shown(size: int) -> str:
-    """Return a number of bytes with its unit, rounded up."""
+    """Return a number of bytes with its unit, rounded up.
+
+    Parameters
+    ----------
+    size : int
+        Number of bytes.
+
+    Returns
+    -------
+    str
+        Number in MiB, KiB or bytes: in the largest of these units that gives at least
+        1.
+    """
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= bytes_of:
             return f"{-(-size // bytes_of):,} {unit}"

@@ -45,7 +45,7 @@ class Outlet:
         self._socket: socket.socket | None = transport.get_extra_info("socket")
         self._is_last = False
         self._unsent = 0
-        """Bytes of the transport when it was last checked."""
+        """Number of unsent bytes of the transport at the last check."""
         self.is_paused = False
         self.since = 0.0
         """Time at which the peer stopped reading, by the loop's clock, s."""
@@ -58,14 +58,21 @@ class Outlet:
 
     @property
     def is_full(self) -> bool:
-        """Whether written data is still waiting."""
+        """Whether written data still waits to be sent."""
         return self.is_paused or bool(self._pieces)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write data; the transport sends it as the peer reads."""
+        """Write data; the transport sends it as the peer reads.
+
+        Parameters
+        ----------
+        data : bytes-like
+            The data, which must not change until it is sent. If the transport is
+            closing, it is dropped.
+        """
         if self._transport.is_closing() or not len(data):
             return
-        # Fast path for nearly all writes.
+        # This short path serves nearly all writes.
         if not self.is_full and len(data) <= CHUNK:
             self._transport.write(data)
             return
@@ -86,7 +93,9 @@ class Outlet:
             self._unsent = self._transport.get_write_buffer_size()
 
     def resume(self) -> bool:
-        """Handle a drained buffer; return whether all data was written."""
+        """Continue to send after the transport's buffer has drained; return whether all
+        was sent.
+        """
         self.is_paused = False
         self._go_on()
         return not self.is_full
@@ -94,8 +103,16 @@ class Outlet:
     def stuck(self, now: float) -> float:
         """Return for how long the peer has not read, s.
 
-        It is 0 if the peer has read since the last check, or if the socket has room
-        again and only the event loop has not written yet.
+        Parameters
+        ----------
+        now : float
+            Time of the event loop, s.
+
+        Returns
+        -------
+        float
+            0 if the peer has read since the last check, or if the socket has room again
+            and only the event loop has not written yet.
         """
         if not self.is_paused:
             return 0.0

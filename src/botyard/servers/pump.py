@@ -43,7 +43,7 @@ MAX_UNREAD: Final = 1 << 20
 MIN_TIMER_S: Final = 0.001
 """Minimum delay of a session's timer, s.
 
-A session that is always due must not use up the time of others.
+A session that is always due must not use up the time of other sessions.
 """
 MAX_DATAGRAM: Final = 8192
 """Maximum length of a datagram, bytes; longer ones are dropped."""
@@ -117,6 +117,13 @@ class Pump(ABC):
     async def start(self, host: str, port: int) -> None:
         """Open the port; if `stop` is called meanwhile, close it again.
 
+        Parameters
+        ----------
+        host : str
+            Address to listen on.
+        port : int
+            Port; 0: the system assigns a free one (`address`).
+
         Raises
         ------
         NotNowError
@@ -129,7 +136,7 @@ class Pump(ABC):
         name = self.interface.name
         if self.is_open:
             raise NotNowError(
-                f"interface {name}: it is started already, on port {self.address[1]}"
+                f"interface {name}: it is already open on port {self.address[1]}"
             )
 
         self.is_open = True
@@ -175,7 +182,18 @@ class Pump(ABC):
     def made(
         self, peer: str, key: object, wake: Callable[[], None] = lambda: None
     ) -> Any:
-        """Return a new session, or a new handler for all clients."""
+        """Return a new session of a client, or a new handler that answers all clients.
+
+        Parameters
+        ----------
+        peer : str
+            Address of the client, for messages.
+        key : object
+            Key of the client (`Caller.key`), under which its holds are released; limits
+            count clients by its attribute `source`.
+        wake : callable
+            Makes the client write the session's output soon.
+        """
         assert self.interface.session is not None
         source = str(getattr(key, "source", peer))
         door = Door(
@@ -191,6 +209,11 @@ class Pump(ABC):
     def answerer(self, kind: str) -> Any:
         """Return a new handler that answers all clients.
 
+        Parameters
+        ----------
+        kind : str
+            Description of the handler in place of a client's address.
+
         Raises
         ------
         WorldError
@@ -205,7 +228,13 @@ class Pump(ABC):
             ) from error
 
     def warn(self, text: str) -> None:
-        """Log a line under the interface's name."""
+        """Log a line under the interface's name.
+
+        Parameters
+        ----------
+        text : str
+            Text, perhaps from a client: it is shortened and escaped.
+        """
         self.refusals.log(
             logging.WARNING, "%s: %s", self.interface.name, shown(text, 300)
         )
@@ -213,15 +242,29 @@ class Pump(ABC):
     def barrier(
         self, what: str, end: Callable[[], object] | None = None
     ) -> ErrorBarrier:
-        """Return an error barrier for calls to the interface's code."""
+        """Return an error barrier for calls to the interface's code.
+
+        Parameters
+        ----------
+        what : str
+            Name of the code, for the log.
+        end : callable, optional
+            Closes the client after its first exception; without it, calls continue.
+        """
         return ErrorBarrier(
             self.faults, f"interface {self.interface.name}: {what}", end
         )
 
     def has_room(self, source: str) -> bool:
-        """Return whether another client from an address may connect."""
-        # One address may have half of the places, so that it cannot lock out all
-        # others.
+        """Return whether another client from an address may connect.
+
+        Parameters
+        ----------
+        source : str
+            Source of the client as `source_of` returns it.
+        """
+        # One address may have at most half of the connections, so that it cannot lock
+        # out all others.
         most = self.interface.clients
         return (
             self.is_open
@@ -231,14 +274,23 @@ class Pump(ABC):
 
     def refused(self, peer: str) -> None:
         """Log that a client was refused."""
-        self.warn(f"client {peer} refused: there are too many")
+        self.warn(f"client {peer} refused: too many clients are connected")
 
     def over(self, client: Client, session: Session | None) -> None:
-        """Remove a client and close its session, whatever the session raises."""
+        """Close the session of a client that has disconnected, and forget the client.
+
+        Parameters
+        ----------
+        client : Client
+            Client that has disconnected. Time, bodies and robots that it holds are
+            released.
+        session : Session, optional
+            Its session; None if it never got one.
+        """
         with contextlib.suppress(ValueError):
             self.clients.remove(client)
         if session is not None:
-            self.barrier("the end of a client").run(session.close)
+            self.barrier("handling the end of a client").run(session.close)
         client_left(self.control, cast(Hashable, client))
 
     @property
@@ -247,7 +299,13 @@ class Pump(ABC):
         return not self.clients
 
     def on_snapshot(self, now: float) -> None:
-        """Notify all clients of a step."""
+        """Notify all clients of a step.
+
+        Parameters
+        ----------
+        now : float
+            Time of the event loop, s.
+        """
         for client in tuple(self.clients):
             client.stepped(now)
 
@@ -282,11 +340,19 @@ def as_bytes(found: object) -> bytes:
 def timer_of(session: Session, now: float) -> float | None:
     """Return the time of a session's next timer on the loop's clock, s; None if unset.
 
+    Parameters
+    ----------
+    session : Session
+        Session of an interface. Its result is checked, because it may come from another
+        package.
+    now : float
+        Time of the event loop, s.
+
     Raises
     ------
     TypeError
         The session returns another type or NaN. The event loop sorts its timers by
-        these times, so NaN would break the order of all of them.
+        these times, so NaN would break the order of all timers.
     """
     when = session.next_timer()
     if when is None or when == math.inf:
@@ -361,7 +427,7 @@ class TcpClient(StreamPeer):
         self._flush()
 
     def on_bytes(self, data: bytes) -> None:
-        """Give bytes to the session."""
+        """Pass bytes to the session."""
         if self._session is not None and not self._session.is_closed:
             self._session.receive_data(data, self.loop.time())
             self._flush()
@@ -373,7 +439,7 @@ class TcpClient(StreamPeer):
 
     def stuck(self) -> None:
         """Disconnect a client that does not read."""
-        self._cut_off(f"it has not read for {self.max_stuck:g} s")
+        self._cut_off(f"the client has not read for {self.max_stuck:g} s")
 
     def closed(self) -> None:
         """Release the session."""
@@ -408,11 +474,12 @@ class TcpClient(StreamPeer):
         if session is None or outlet is None or self.is_leaving:
             return
         self._stop_alarm()
-        # Ask for output only when the last one is sent, so that memory stays bounded.
+        # Ask for output only when the previous output is sent, so that memory stays
+        # bounded.
         if not outlet.is_full:
             outlet.write(bytes_of(session))
             if outlet.unread > MAX_UNREAD:
-                self._cut_off(f"it has {outlet.unread} unread bytes")
+                self._cut_off(f"the client has {outlet.unread} unread bytes")
                 return
 
             if session.is_closed:
@@ -457,6 +524,7 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
             )
         else:
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
             try:
                 # A client on this machine binds the same port for broadcasts.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -490,7 +558,7 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
 
     def _received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         now, source = asyncio.get_running_loop().time(), str(addr[0])
-        # UDP has no back-pressure, so datagrams beyond the limits are dropped.
+        # UDP has no flow control, so datagrams beyond the limits are dropped.
         if (
             self._transport is None
             or len(data) > MAX_DATAGRAM

@@ -42,7 +42,15 @@ _opened: WeakKeyDictionary[Opened, str] = WeakKeyDictionary()
 
 
 def note_port(opened: Opened, service: str) -> None:
-    """Register the service of a listening socket for `reason_of`, until it closes."""
+    """Register the service of a listening socket for `reason_of`, until it closes.
+
+    Parameters
+    ----------
+    opened : socket, asyncio.Server or transport
+        Listening socket. Only a weak reference is kept.
+    service : str
+        Name of its service, such as ``robot bob``.
+    """
     _opened[opened] = service
 
 
@@ -74,7 +82,7 @@ def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
     host : str
         Address to bind.
     ports : iterable of int
-        Ports to try in order; 0 stands for any free port.
+        Ports to try in order; 0 means any free port.
     service : str
         Name of the service in the list of used ports.
 
@@ -89,6 +97,7 @@ def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
         # asyncio sends small messages at once only if the protocol is given: otherwise
         # an answer in two writes waits for the peer's delayed acknowledgement (40 ms).
         bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+
         try:
             # Reuse an address in TIME_WAIT after a restart. On Windows, the option
             # would let two servers share a port.
@@ -110,7 +119,22 @@ def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
 def reason_of(
     error: OSError, port: int, kind: socket.SocketKind = socket.SOCK_STREAM
 ) -> str:
-    """Return the reason why a port is not available, as text for a message."""
+    """Return the reason why a port is not available, as text for a message.
+
+    Parameters
+    ----------
+    error : OSError
+        Error of binding the port.
+    port : int
+        TCP or UDP port.
+    kind : SocketKind
+        Kind of the socket.
+
+    Returns
+    -------
+    str
+        Name of this simulator's own service that uses the port, or the system's reason.
+    """
     service = _service_at(port, kind) if error.errno == errno.EADDRINUSE else ""
     if service:
         return f"{service} of this simulator uses this port"
@@ -127,6 +151,11 @@ def read_in_pieces(transport: asyncio.BaseTransport) -> None:
     """Limit each read from a transport to `READ_SIZE` bytes.
 
     By default asyncio reads 256 KiB at once, more than the limits of some servers.
+
+    Parameters
+    ----------
+    transport : asyncio.BaseTransport
+        Transport; a transport without this setting is not changed.
     """
     if hasattr(transport, "max_size"):
         transport.max_size = READ_SIZE
@@ -135,7 +164,15 @@ def read_in_pieces(transport: asyncio.BaseTransport) -> None:
 def has_hung_up(fd: int) -> bool:
     """Return whether the peer has closed its side, even if bytes are still unread.
 
-    It is False if the system does not support the check.
+    Parameters
+    ----------
+    fd : int
+        File descriptor of the socket; a negative one is closed.
+
+    Returns
+    -------
+    bool
+        False if the system does not support the check.
     """
     if fd < 0:
         return True
@@ -150,6 +187,11 @@ def has_unread(sock: socket.socket | None) -> bool:
     """Return whether unread bytes of the peer have arrived.
 
     Check this before a peer counts as silent, because a busy event loop reads late.
+
+    Parameters
+    ----------
+    sock : socket, optional
+        Connected socket; None or a closed one has no unread bytes.
     """
     if sock is None or sock.fileno() < 0:
         return False
@@ -162,9 +204,14 @@ def has_unread(sock: socket.socket | None) -> bool:
 
 
 def has_room(sock: socket.socket | None) -> bool:
-    """Return whether the peer has read, so that more can be written.
+    """Return whether the peer has read enough that more can be written.
 
     Check this before a peer counts as stuck.
+
+    Parameters
+    ----------
+    sock : socket, optional
+        Connected socket; None or a closed one has no room.
     """
     if sock is None or sock.fileno() < 0:
         return False
@@ -180,6 +227,12 @@ def keep_alive(sock: socket.socket | None) -> None:
     """Enable keep-alive, so that a dead machine is detected within two minutes.
 
     The robot of a client on that machine then becomes free.
+
+    Parameters
+    ----------
+    sock : socket, optional
+        Connected TCP socket. The times are set where the system supports it: a first
+        probe after 60 s of silence, then four at intervals of 15 s.
     """
     if sock is None:
         return

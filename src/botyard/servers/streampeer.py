@@ -1,10 +1,11 @@
 """`StreamPeer`: the connection of an untrusted peer over a stream.
 
-Bytes from the peer wait here until a `TimeShare` gives them a turn. While too many wait,
-nothing is read, so that TCP flow control slows the peer down. Output waits in an
+Bytes from the peer wait here until a `TimeShare` gives them a turn. While too many
+wait, nothing is read, so that TCP flow control slows the peer down. Output waits in an
 `Outlet`. One timer watches over the deadline, a peer that does not read, and a peer
-that hangs up while it is not read. A deadline counts after reading: a peer whose bytes
-wait is not silent. An exception in the code for a peer ends this connection only.
+that hangs up while it is not read. A deadline is checked after all bytes are read: a
+peer with waiting bytes is not silent. An exception in the code for a peer ends this
+connection only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from botyard.servers.timeshare import TimeShare
 
 CLOSE_TIMEOUT_S: Final = 3.0
 """Timeout to write the last data of a connection, s; then it is aborted."""
+# A robot whose client has disconnected must stop soon.
 HANGUP_POLL_S: Final = 0.05
 """Interval of checking whether a peer that is not read has hung up, s."""
 LOOK_AGAIN_S: Final = 0.1
@@ -37,8 +39,9 @@ LOOK_AGAIN_S: Final = 0.1
 
 MAX_WAITING: Final = 64 << 10
 """Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
+# The cost of a turn is known only afterwards, so a turn must be short.
 PIECE: Final = 128
-"""Bytes of one turn, for sessions whose commands may be costly."""
+"""Number of bytes that one turn processes, for sessions whose commands may be costly."""
 BYTE_BURST: Final = 1.0
 """Token bucket of a peer's own bytes: burst, in seconds of its rate."""
 TIME_BURST_S: Final = 0.001
@@ -51,7 +54,7 @@ log = logging.getLogger("botyard")
 
 
 class Peer(NamedTuple):
-    """Address of a peer.
+    """Address of a peer, and whether the peer is on this machine.
 
     Attributes
     ----------
@@ -60,7 +63,7 @@ class Peer(NamedTuple):
     is_local : bool
         Whether it is on this machine.
     port : int
-        Its port.
+        Port number of the peer.
     """
 
     address: str
@@ -69,7 +72,19 @@ class Peer(NamedTuple):
 
     @classmethod
     def of(cls, transport: asyncio.BaseTransport) -> Peer:
-        """Return the peer of a connection."""
+        """Return the peer of a connection.
+
+        Parameters
+        ----------
+        transport : asyncio.BaseTransport
+            Transport of the connection.
+
+        Returns
+        -------
+        Peer
+            Peer. It is local if its address is a loopback address, or if both ends have
+            the same address.
+        """
         peer, own = (
             transport.get_extra_info("peername"),
             transport.get_extra_info("sockname"),
@@ -78,6 +93,7 @@ class Peer(NamedTuple):
         here = str(own[0]) if isinstance(own, tuple) else ""
         return cls(
             address,
+            # A program may use the external address of its own machine.
             bool(address) and (is_loopback(address) or address == here),
             int(peer[1]) if isinstance(peer, tuple) else 0,
         )
@@ -87,14 +103,14 @@ class Peer(NamedTuple):
 
 
 class Allowance:
-    """Budget of one peer alone: bytes, which bound later costs too, and time.
+    """Budget of one peer: for its bytes, which also limits later work, and for processing time.
 
     Parameters
     ----------
     rate : float
         Sustained rate of bytes, bytes/s.
     share : float
-        Share of time for them.
+        Share of time for processing these bytes.
     """
 
     __slots__ = ("bytes", "time")
@@ -107,19 +123,19 @@ class Allowance:
 class StreamPeer(asyncio.Protocol):
     """Connection of an untrusted peer; a `Worker` of a `TimeShare`.
 
-    A protocol derives from it. It overrides `opened`, `on_bytes` and `closed`, and
-    whatever else differs. Its overrides may raise.
+    A protocol derives from this class. It overrides `opened`, `on_bytes`, `closed`, and
+    other methods as needed. Its overrides may raise exceptions.
 
     Parameters
     ----------
     turns : TimeShare
         Scheduler of the peer's work.
     log : Logger or LoggerAdapter
-        Gets exceptions.
+        Log that receives exceptions of the overrides.
     what : str
         Name of the connection, for the log.
     own : Allowance, optional
-        Budget within which bytes do not wait for others.
+        Budget within which the peer's bytes do not wait for other peers.
 
     Attributes
     ----------
@@ -153,12 +169,13 @@ class StreamPeer(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.outlet: Outlet | None = None
         self.is_leaving = False
-        """Whether the connection ends: input is discarded from now on."""
+        """Whether the connection is about to end: further input is discarded."""
         self.is_over = False
-        """Whether the connection is closed."""
+        """Whether the connection has ended."""
         self._is_paused = False
         self._deadline = math.inf
         self._timer: asyncio.TimerHandle | None = None
+
         # Times of the timer's next checks, s.
         self._late_at = self._stuck_at = self._hangup_at = math.inf
 
@@ -168,7 +185,13 @@ class StreamPeer(asyncio.Protocol):
         """Handle a new connection."""
 
     def on_bytes(self, data: bytes) -> None:
-        """Process a piece of the peer's bytes."""
+        """Process a piece of the peer's bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            At most `piece` bytes, which may be split anywhere.
+        """
 
     def drained(self) -> None:
         """Handle a peer that has read what was written."""
@@ -205,7 +228,8 @@ class StreamPeer(asyncio.Protocol):
     def has_unread(self) -> bool:
         """Whether bytes from the peer wait, in the system's buffer or here.
 
-        Then the delay is the server's, and the peer does not count as silent.
+        If they wait, the server causes the delay, and the peer does not count as
+        silent.
         """
         return self.is_held_up or has_unread(self.socket)
 
@@ -220,15 +244,23 @@ class StreamPeer(asyncio.Protocol):
         return None if self._deadline == math.inf else self._deadline
 
     def give(self, seconds: float | None) -> None:
-        """Set the deadline from now on, s; None: no deadline."""
+        """Set the deadline of the peer.
+
+        Parameters
+        ----------
+        seconds : float or None
+            Time from now, s; None: no deadline. After it, `overdue` is called.
+        """
         self._deadline = math.inf if seconds is None else self.loop.time() + seconds
+        # The time of the check is separate, because unread bytes postpone it without a
+        # new deadline.
         self._late_at = self._deadline
         self._watch()
 
     # -- asyncio callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """Register the connection (callback of `asyncio.Protocol`)."""
         self.transport = cast(asyncio.Transport, transport)
         # By default asyncio delivers 256 KiB at once, more than `max_waiting`.
         read_in_pieces(transport)
@@ -238,7 +270,7 @@ class StreamPeer(asyncio.Protocol):
         self.barrier.run(self.opened)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Queue received bytes for the peer's turns (callback of `asyncio.Protocol`)."""
         # Read and discard: closing a socket with unread bytes resets the connection.
         if self.is_leaving:
             return
@@ -252,20 +284,21 @@ class StreamPeer(asyncio.Protocol):
         self.turns.wants(self)
 
     def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
+        """Note that the peer does not read (callback of `asyncio.Protocol`)."""
         if self.outlet is not None:
             self.outlet.pause()
             self._stuck_at = self.loop.time() + self.max_stuck
             self._watch()
 
     def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
+        """Note that the peer reads again (callback of `asyncio.Protocol`)."""
+        # The peer reads again, so the check is off until the next pause.
         self._stuck_at = math.inf
         if self.outlet is not None and self.outlet.resume() and not self.is_leaving:
             self.barrier.run(self.drained)
 
     def eof_received(self) -> bool:
-        """See `asyncio.Protocol`."""
+        """Handle the end of the peer's stream (callback of `asyncio.Protocol`)."""
         # asyncio closes this side when all data is written. A peer that does not read
         # must not delay the end of its session.
         self._leave(CLOSE_TIMEOUT_S)
@@ -273,7 +306,7 @@ class StreamPeer(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Release the connection (callback of `asyncio.Protocol`)."""
         self._let_go()
         # Hundreds of peers may disconnect at once, so their ends share the budget of an
         # iteration.
@@ -282,7 +315,13 @@ class StreamPeer(asyncio.Protocol):
     # -- input
 
     def turn(self) -> bool:
-        """Process a piece of the peer's bytes; return whether to take another turn."""
+        """Process a piece of the peer's bytes.
+
+        Returns
+        -------
+        bool
+            Whether to take another turn.
+        """
         if (
             not self.inbox
             or self.is_leaving
@@ -303,6 +342,7 @@ class StreamPeer(asyncio.Protocol):
         if not self._is_paused and len(self.inbox) > self.max_waiting:
             self._is_paused = True
             self.transport.pause_reading()
+
             # asyncio reports a hang-up only of a peer that it reads.
             self._hangup_at = self.loop.time() + HANGUP_POLL_S
             self._watch()
@@ -315,10 +355,15 @@ class StreamPeer(asyncio.Protocol):
     # -- end
 
     def finish(self, seconds: float | None = None) -> None:
-        """Close the connection when all data is written, at the latest after a time.
+        """Close the connection when all data is written.
 
-        By default it is `CLOSE_TIMEOUT_S`.
+        Parameters
+        ----------
+        seconds : float, optional
+            Longest time to write, s; by default `CLOSE_TIMEOUT_S`. The connection is
+            then aborted.
         """
+        # Input ends before the output, so that no further answers are written.
         self._leave(CLOSE_TIMEOUT_S if seconds is None else seconds)
         if self.outlet is not None:
             self.outlet.finish()
@@ -328,6 +373,11 @@ class StreamPeer(asyncio.Protocol):
 
         To close a socket with unread bytes resets the connection, which would also
         destroy the bytes that the peer has not read yet.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest wait, s.
         """
         self._leave(seconds)
         self.read_on()
@@ -335,6 +385,7 @@ class StreamPeer(asyncio.Protocol):
     def drop(self) -> None:
         """Abort the connection at once."""
         self._let_go()
+        # The transport is aborted even if the protocol's own end raises.
         call_all_suppressing(
             self._close,
             lambda: self.transport.abort() if self.transport is not None else None,
@@ -344,6 +395,7 @@ class StreamPeer(asyncio.Protocol):
         self.is_leaving = True
         self.turns.forget(self)
         self.inbox.clear()
+        # The deadline ends the connection even if the peer never closes its side.
         self.give(seconds)
 
     def _let_go(self) -> None:
@@ -358,6 +410,7 @@ class StreamPeer(asyncio.Protocol):
             self._timer = None
 
     def _close(self) -> None:
+        # Several events can end a connection, but its session ends once.
         if not self.is_over:
             self.is_over = True
             self.closed()
@@ -365,7 +418,7 @@ class StreamPeer(asyncio.Protocol):
     # -- the timer
 
     def _watch(self) -> None:
-        """Set the timer, unless it comes early enough."""
+        """Set the timer, unless it already expires early enough."""
         due = min(self._late_at, self._stuck_at, self._hangup_at)
         if due == math.inf or (self._timer is not None and self._timer.when() <= due):
             return
@@ -379,6 +432,8 @@ class StreamPeer(asyncio.Protocol):
         if now >= self._hangup_at:
             self._hangup_at = now + HANGUP_POLL_S
             sock = self.socket
+            # Waiting bytes of a disconnected peer would only delay the end of its
+            # session.
             if sock is not None and has_hung_up(sock.fileno()):
                 log.info(
                     "%s: %s has hung up; %d bytes from it were discarded",
@@ -390,7 +445,8 @@ class StreamPeer(asyncio.Protocol):
                 return
 
         if now >= self._late_at:
-            # The delay is the server's, but not without end: a flood always waits.
+            # The server causes this delay, but it must be limited: bytes of a flood
+            # always wait.
             if (
                 not self.is_leaving
                 and self.has_unread
@@ -402,6 +458,7 @@ class StreamPeer(asyncio.Protocol):
                 self.barrier.run(self.drop if self.is_leaving else self.overdue)
 
         if now >= self._stuck_at and self.outlet is not None:
+            # The outlet knows when the peer last read, which may be after the pause.
             left = self.max_stuck - self.outlet.stuck(now)
             self._stuck_at = now + left if left > 0.0 else math.inf
             if left <= 0.0:

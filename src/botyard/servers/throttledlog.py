@@ -14,6 +14,13 @@ def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
     """Log exceptions from callbacks and tasks of an event loop, at most one per second.
 
     Errors of the system, such as too many open files, are logged without a traceback.
+
+    Parameters
+    ----------
+    loop : asyncio.AbstractEventLoop
+        Event loop, whose exception handler is replaced.
+    log : Logger or LoggerAdapter
+        Log that gets the lines.
     """
     quiet = ThrottledLog(log)
 
@@ -38,7 +45,8 @@ class ThrottledLog:
     log : Logger or LoggerAdapter
         Log that gets the lines.
     burst : int
-        Token bucket of lines: burst; the rate is one per `PERIOD`.
+        Number of lines that are logged at once before the rate limit of one line per
+        `PERIOD` applies.
     """
 
     PERIOD: Final = 1.0
@@ -62,7 +70,20 @@ class ThrottledLog:
     ) -> None:
         """Log a line now, or count it as suppressed.
 
-        Call this in an event loop. `to` replaces the log for this line.
+        Call this in an event loop, which logs the number of suppressed lines later.
+
+        Parameters
+        ----------
+        level : int
+            Level as in `logging`.
+        text : str
+            Format with ``%`` for `args`.
+        *args : object
+            Values for the format.
+        to : Logger or LoggerAdapter, optional
+            Log for this line, instead of the object's own.
+        exc_info : BaseException, optional
+            Error whose traceback is logged.
         """
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -83,7 +104,7 @@ class ThrottledLog:
             )
 
     def _log_suppressed(self) -> None:
-        """Log the last suppressed line, with the number of the others."""
+        """Log the last suppressed line, with the number of earlier suppressed lines."""
         self._timer = None
         (log, level, text, args), others = self._last, self._suppressed - 1
         self._suppressed = 0
@@ -95,7 +116,7 @@ class ThrottledLog:
 class ThrottledLogAdapter(logging.LoggerAdapter[logging.Logger]):
     """Rate-limited logger of internal errors that clients can cause.
 
-    The first line has its traceback, then one line per second follows.
+    The first line includes the traceback; then at most one line per second follows.
     """
 
     def __init__(self, log: logging.Logger) -> None:

@@ -2,13 +2,13 @@
 
 All workers together have a limited share of CPU time, which addresses use round-robin.
 A worker does a small piece of work in its turn, and its cost is charged. When the share
-is used up, all workers wait, and other work continues. So whatever a peer requests, and
-however often, it delays only itself and peers at its own address.
+is used up, all workers wait, and other work continues. So the requests of a peer, of
+any kind and at any rate, delay only this peer and peers at its address.
 
 A worker may have a budget of its own. While it lasts, the worker does not wait for
 others. So a client that sends little is served at once, even if others flood.
 
-Hundreds of peers within their budgets may send at the same moment. A budget for one
+Hundreds of peers within their budgets may send at the same time. A budget for one
 iteration of the event loop bounds their work as well. The rest runs in the next
 iteration, after the steps and reports that are due.
 """
@@ -54,12 +54,12 @@ class Worker(Protocol):
     def own_time(self) -> TokenBucket | None:
         """Budget of the worker alone for its present work, s.
 
-        The work counts towards the share if it is None or used up.
+        If the budget is None or used up, the work counts towards the common share.
         """
         ...
 
     def turn(self) -> bool:
-        """Do at most some milliseconds of work; return whether more is left."""
+        """Do at most some milliseconds of work; return whether more work remains."""
         ...
 
 
@@ -92,11 +92,17 @@ class TimeShare:
         self._waiting: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._spent = self._shared = 0.0
-        """Time of all work, and of the share, in this iteration of the event loop, s."""
+        """CPU time of all work, and of work within the share, in this loop iteration, s."""
         self._is_working = self._is_iteration = False
 
     def wants(self, worker: Worker) -> None:
-        """Queue a worker; it is called now or when its turn comes."""
+        """Queue a worker; it is called now or when its turn comes.
+
+        Parameters
+        ----------
+        worker : Worker
+            Worker with work to do. A worker that is queued already keeps its place.
+        """
         if id(worker) in self._waiting:
             return
         self._waiting.add(id(worker))
@@ -106,30 +112,50 @@ class TimeShare:
         else:
             self._prompt.append(worker)
 
-        # A worker may queue another one during its turn; the loop in `_work` handles
+        # A worker may queue another worker during its turn; the loop in `_work` handles
         # it.
         if not self._is_working:
             self._work()
 
     def soon(self, act: Callable[[], object]) -> None:
-        """Call `act` now, or in a later iteration if this one's budget is used up.
+        """Call a function now, or in a later iteration if this one's budget is used up.
 
-        For events that hundreds of peers may cause at the same moment, such as the end
-        of a session.
+        Use it for events that hundreds of peers may cause at the same time, such as the
+        end of a session.
+
+        Parameters
+        ----------
+        act : callable
+            Function without arguments; its cost is not charged to any peer.
         """
         self.wants(_Errand("", act, _FREE))
 
     def forget(self, worker: Worker) -> None:
-        """Remove a worker from its queue."""
+        """Remove a worker from its queue.
+
+        Parameters
+        ----------
+        worker : Worker
+            Worker; one that is not queued is ignored.
+        """
         if id(worker) in self._waiting:
             self._waiting.discard(id(worker))
             if worker in self._prompt:
+                # Linear time, but the queue is short: prompt workers are served within
+                # an iteration.
                 self._prompt.remove(worker)
             else:
                 self._throttled.remove(worker.source, worker)
 
     def spend(self, seconds: float) -> None:
-        """Charge the cost of work that was done outside a turn, s."""
+        """Charge the cost of work that was done outside a turn, s.
+
+        Parameters
+        ----------
+        seconds : float
+            Cost, s. It may exceed the share: workers then wait until the debt is paid
+            off.
+        """
         self._bucket.spend(asyncio.get_running_loop().time(), seconds)
 
     def clock(self) -> float:
@@ -145,10 +171,16 @@ class TimeShare:
         """Wait for a turn, for work in a coroutine.
 
         The caller charges it with `spend`.
+
+        Parameters
+        ----------
+        source : str
+            Source of the peer; sources take turns.
         """
         came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def come() -> None:
+            # The coroutine may have been cancelled before its turn.
             if not came.done():
                 came.set_result(None)
 
@@ -157,17 +189,20 @@ class TimeShare:
             self.wants(visitor)
             await came
         finally:
+            # Leave the queue also after a cancellation, so that no turn is spent on a
+            # coroutine that has ended.
             self.forget(visitor)
 
     def _work(self) -> None:
         now = asyncio.get_running_loop().time
         self._is_working = True
         try:
-            # One of each queue alternates, so that neither keeps out the other.
+            # Serve the two queues alternately, so that neither blocks the other.
             while self._spent <= self._longest:
                 if self._prompt:
                     worker = self._prompt.popleft()
                     self._serve(worker, worker.own_time or self._bucket)
+
                 # Usually no worker waits for the share.
                 is_served = bool(self._throttled) and self._serve_throttled(now())
                 if not is_served and not self._prompt:
@@ -175,18 +210,22 @@ class TimeShare:
         finally:
             self._is_working = False
 
-        # Otherwise `_next_iteration` goes on.
+        # During an iteration, `_next_iteration` continues the work.
         if self._throttled and self._timer is None and not self._is_iteration:
             self._pause()
 
     def _serve_throttled(self, now: float) -> bool:
         """Give one turn within the share; return False if there is none."""
+        # The share also has a limit for each iteration, so that a full bucket is not
+        # spent at once.
         if self._shared > TURN_TIME_S or self._bucket.wait(now):
             return False
         following = self._throttled.next()
         if following is None:
             return False
         source, worker = following
+        # The source is ready for its next turn at once, because this turn runs to its
+        # end here.
         self._throttled.finished(source)
         self._shared += self._serve(worker, self._bucket)
         return True
@@ -203,6 +242,8 @@ class TimeShare:
 
         start = self._clock()
         more = worker.barrier.call(worker.turn, otherwise=False)
+        # The cost is charged also after an exception, which the barrier has caught:
+        # failing must not be free.
         cost = self._clock() - start
         self._spent += cost
         budget.spend(loop.time(), cost)
@@ -219,6 +260,7 @@ class TimeShare:
     def _pause(self) -> None:
         loop = asyncio.get_running_loop()
         wait = self._bucket.wait(loop.time())
+        # One timer serves all workers, because all wait for the same bucket.
         self._timer = loop.call_later(max(wait, MIN_PAUSE_S), self._go_on)
 
     def _go_on(self) -> None:
@@ -227,7 +269,7 @@ class TimeShare:
 
 
 class _Errand:
-    """Worker with one call."""
+    """Worker that makes a single call."""
 
     def __init__(
         self, source: str, act: Callable[[], object], own_time: TokenBucket | None

@@ -1,8 +1,8 @@
 """AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`).
 
 Each AGV is a client of the broker, because a client has only one last will. The
-clients' threads put orders and instant actions into inboxes. Another thread checks
-them, one by one, while the event loop advances the AGVs.
+clients' threads add orders and instant actions to inboxes. Another thread checks them,
+one by one, while the event loop advances the AGVs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger("botyard.traffic")
 
 
 class Inbox:
-    """Bounded queue of one topic's messages, from the MQTT client's thread to the loop.
+    """Bounded queue of the messages of one topic, from the MQTT client's thread to the loop.
 
     Parameters
     ----------
@@ -65,7 +65,16 @@ class Inbox:
         self._lock = threading.Lock()
 
     def put(self, payload: bytes) -> None:
-        """Add a message, in the client's thread."""
+        """Add a message, in the client's thread.
+
+        A message that is too long, or that arrives while `MAX_ORDERS` wait, is dropped
+        and counted.
+
+        Parameters
+        ----------
+        payload : bytes
+            Message as JSON text in UTF-8.
+        """
         with self._lock:
             if len(payload) > self._limit or len(self._messages) >= MAX_ORDERS:
                 self._lost += 1
@@ -123,8 +132,8 @@ class MqttFleet:
 
     def _lost(self, topic: str, limit: int, count: int) -> None:
         text = (
-            f"dropped {count} messages: longer than {limit} bytes, or "
-            f"{MAX_ORDERS} waited already"
+            f"dropped {count} messages: each was longer than {limit} bytes, or "
+            f"{MAX_ORDERS} messages were already waiting"
         )
         self.fleet.refuse(topic, OrderError("orderError", text))
 
@@ -140,11 +149,14 @@ class MqttFleet:
             self._numbers.items(), self.fleet.last_wills(), strict=True
         ):
             client = mqtt.Client(CallbackAPIVersion.VERSION2)
+
             # The broker publishes the last will if the connection is lost
             # (CONNECTIONBROKEN).
             client.will_set(*will)
             self._listen(client, i, agv, handover)
             try:
+                # Keep-alive, s: after 1.5 times this silence the broker publishes the
+                # last will (MQTT 3.1.1, section 3.1.2.10).
                 client.connect(host, port, keepalive=30)
             except OSError as error:
                 raise PeerError(
@@ -188,11 +200,13 @@ class MqttFleet:
 
     @property
     def _is_in(self) -> bool:
-        """Whether the broker has accepted all AGVs."""
+        """Whether the broker has accepted the connections of all AGVs."""
         return len(self._connected) == len(self._numbers)
 
     def _send(self, messages: Iterable[Message]) -> list[Any]:
-        """Publish messages by the clients of their AGVs; return the delivery infos."""
+        """Publish messages, each by the MQTT client of its AGV; return their delivery
+        information.
+        """
         return [
             client.publish(*message)
             for message in messages
@@ -237,6 +251,15 @@ class MqttFleet:
         """Wait for an order for each AGV, then drive in real time.
 
         The run ends when all AGVs have finished, or when `stop` is set.
+
+        Parameters
+        ----------
+        host, port : str, int
+            Address of the broker.
+        speed : float
+            Speed as a multiple of real time.
+        stop : asyncio.Event, optional
+            Ends the run when it is set.
 
         Returns
         -------
@@ -287,7 +310,7 @@ class MqttFleet:
             await asyncio.to_thread(self._disconnect)
 
     async def _tick(self, worker: asyncio.Task[None]) -> None:
-        """Send states, and wait for the next update."""
+        """Send states that are due, and wait for the next update."""
         # `result` raises the exception of a failed task, which ends the run.
         if worker.done():
             worker.result()
@@ -300,6 +323,7 @@ class MqttFleet:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
+
             for topic, inbox in self._inboxes.items():
                 if (data := inbox.next()) is None:
                     continue

@@ -1,7 +1,7 @@
 """Event loop that can do late work at each wake-up, before it handles anything.
 
-The run loop uses it to make the steps of a world that is not watched late and at once.
-Every handler then finds the world as if each step had been made on time.
+If no listener follows the world, the run loop uses it to make several late steps
+together. Every handler then finds the world as if each step had been made on time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 
 class _WakingSelector(selectors.DefaultSelector):
-    """Selector that calls a function after each wait."""
+    """Selector of the event loop that calls a function after each wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +22,13 @@ class _WakingSelector(selectors.DefaultSelector):
     def select(
         self, timeout: float | None = None
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for events; see `selectors.BaseSelector.select`."""
+        """Wait for events; see `selectors.BaseSelector.select`.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Longest wait, s; None waits without limit, 0 or less does not wait.
+        """
         events = super().select(timeout)
         if self.on_wake is not None:
             self.on_wake()
@@ -42,7 +48,7 @@ class WakingLoop(asyncio.SelectorEventLoop):
 
     @property
     def on_wake(self) -> Callable[[], None] | None:
-        """Function to run at each wake-up; None: none."""
+        """Function to run at each wake-up, or None."""
         return self._waking.on_wake
 
     @on_wake.setter
@@ -51,7 +57,13 @@ class WakingLoop(asyncio.SelectorEventLoop):
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop for a run of the program."""
+    """Return a new event loop for a run of the program.
+
+    Returns
+    -------
+    asyncio.AbstractEventLoop
+        `WakingLoop`, except on Windows: the loop there has no function at each wake-up.
+    """
     # Windows needs its own kind of loop for pipes and child processes.
     return asyncio.new_event_loop() if sys.platform == "win32" else WakingLoop()
 

@@ -2,7 +2,7 @@
 
 A client that may step the world may do so at any rate. So steps, and notifications
 about them, are not charged to the budgets of the clients that request them, in any
-protocol. These clocks stop meanwhile, and all budgets use these clocks.
+protocol. The clocks of this module stop during steps, and all budgets use them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 
 class _Free(threading.local):
-    """Uncounted time of each thread so far, s; each event loop has its simulator."""
+    """Time of each thread that no budget counts, so far, s; each simulator has its own thread."""
 
     worked = 0.0
     passed = 0.0

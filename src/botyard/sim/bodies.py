@@ -35,6 +35,15 @@ class Bodies(ReadOnly):
 
         The pose may overlap other things.
 
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        pose : Pose or tuple
+            Pose in the frame of the world: x, y in m, heading in rad.
+        source : str
+            Source of the command, in the order of commands and in the journal.
+
         Raises
         ------
         UnknownNameError
@@ -52,7 +61,14 @@ class Bodies(ReadOnly):
         """Return robots and boxes of the map to their starts at the next step.
 
         Time continues; `Simulation.reset` starts a new episode. A robot whose start is
-        occupied goes to the nearest free place on a 1 m grid around it.
+        occupied is placed at the nearest free place on a 1 m grid around it.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Robots and boxes, or one name. Default: all of them.
+        source : str
+            Source of the commands, in the order of commands and in the journal.
 
         Raises
         ------
@@ -67,6 +83,15 @@ class Bodies(ReadOnly):
         After the release it continues with its commands. A body is held as long as any
         source holds it; a source can release only its own hold.
 
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        on : bool
+            True holds the body, False releases the hold of `source`.
+        source : str
+            Source that holds the body.
+
         Raises
         ------
         UnknownNameError
@@ -79,7 +104,13 @@ class Bodies(ReadOnly):
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
         """Give a robot or a box of the map a mass between two steps.
 
-        With None the body loses its mass and is kinematic again.
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        spec : DynamicsSpec or None
+            Mass, friction and damping. With None the body loses its mass and is
+            kinematic again.
 
         Raises
         ------
@@ -108,9 +139,12 @@ class Bodies(ReadOnly):
         core.note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
-        """Return mass, friction and damping of a robot or box; None without a mass.
+        """Return mass, friction and damping of a robot or box; None for a body without a mass.
 
-        Raise UnknownNameError (a KeyError) if no body has that name.
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: no body has that name.
         """
         core = self.core
         core.check_there(name)
@@ -124,11 +158,21 @@ class Bodies(ReadOnly):
         torque: float = 0.0,
         source: str = "api",
     ) -> None:
-        """Apply a force, N, and a torque, N·m, to a body with mass.
+        """Apply a force and a torque to a body with mass.
 
-        The force acts at the centre of mass. Both last until the next command.
+        They act from the next step on, and last until the next command. A body without
+        mass ignores them.
 
-        They act from the next step on, in world axes. A body without mass ignores them.
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        fx, fy : float
+            Force at the centre of mass in world axes, N.
+        torque : float
+            Torque, N·m, positive counterclockwise.
+        source : str
+            Source of the command, in the order of commands and in the journal.
 
         Raises
         ------
@@ -143,9 +187,26 @@ class Bodies(ReadOnly):
         core.accept_command(name, demand.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
-        """Let the PD controller of a body with mass move it to a pose (m, m, rad).
+        """Let the PD controller of a body with mass move it to a pose.
 
-        It acts from the next step on; see `push`.
+        The pose is the goal from the next step on, until the next command. A body without mass
+        ignores it.
+
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        pose : Pose or tuple
+            Pose in the frame of the world: x, y in m, heading in rad.
+        source : str
+            Source of the command, in the order of commands and in the journal.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: no body has that name.
+        ArgumentError
+            The pose is not three finite numbers.
         """
         core = self.core
         core.check_there(name)
@@ -156,9 +217,28 @@ class Bodies(ReadOnly):
     def throw(
         self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api"
     ) -> None:
-        """Keep a body with mass at a velocity in world axes (m/s, rad/s).
+        """Keep a body with mass at a velocity.
 
-        It acts from the next step on; see `push`.
+        It has the velocity from the next step on, until the next command. A body without mass
+        ignores it.
+
+        Parameters
+        ----------
+        name : str
+            Robot, or box of the map.
+        vx, vy : float
+            Velocity in world axes, m/s.
+        w : float
+            Turn rate, rad/s, positive counterclockwise.
+        source : str
+            Source of the command, in the order of commands and in the journal.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: no body has that name.
+        ArgumentError
+            A value is not a finite number.
         """
         core = self.core
         core.check_there(name)
@@ -170,13 +250,18 @@ class Bodies(ReadOnly):
 
         Sensors and collisions treat it as a part of its carrier.
 
+        Parameters
+        ----------
+        carrier, name : str
+            Body that carries, and body that is carried. Carriers cannot be carried.
+
         Raises
         ------
         UnknownNameError
             A KeyError: one of the bodies does not exist.
         WorldError
-            The bodies are the same, one of them is already carried, or the attached body
-            carries another one.
+            The bodies are the same, one of them is already carried, or the attached
+            body carries another one.
         """
         core = self.core
         core.check_thread()
@@ -192,7 +277,7 @@ class Bodies(ReadOnly):
                 "or both are the same body"
             )
 
-        # Carriers cannot be carried, see `botyard.engine.state`.
+        # Carriers cannot be carried, see `botyard.engine.columnchecks`.
         if carried := engine.carried_by(engine.rows[name]):
             raise WorldError(
                 f"{carrier} cannot carry {name}, "
@@ -205,7 +290,7 @@ class Bodies(ReadOnly):
     def detach(self, name: str) -> None:
         """Release a carried body at its present place.
 
-        Does nothing if the body is not carried.
+        The call does nothing if the body is not carried.
         """
         core = self.core
         core.check_thread()
@@ -215,9 +300,19 @@ class Bodies(ReadOnly):
             core.engine.detach(name)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
-        """Return net force, N, and torque, N·m, on a body with mass in the last step.
+        """Return the net force and torque on a body with mass in the last step.
 
-        The values are in world axes; zero for a body without mass.
+        Returns
+        -------
+        fx, fy : float
+            Force in world axes, N; 0 for a body without mass.
+        torque : float
+            Torque, N·m, positive counterclockwise; 0 for a body without mass.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: no body has that name.
         """
         self.core.check_there(name)
         dynamics = self.core.engine.dynamics

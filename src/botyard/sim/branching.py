@@ -1,13 +1,13 @@
 """Continuation from an earlier moment of a simulation while clients stay connected.
 
-The whole world goes back: bodies, odometry, batteries, random numbers. Properties of
-connections keep their present values: the sources that command a robot or hold a body,
-and the rays that a client has set. Robots under command of clients also keep motors,
-limits and ramps, because clients set these when they connect.
+The whole world returns to that moment: bodies, odometry, batteries, random numbers.
+Properties of connections keep their present values: the sources that command a robot or
+hold a body, and the rays that a client has set. Robots under command of clients also
+keep motors, limits and ramps, because clients set these when they connect.
 
 Commands that waited at that moment are dropped. Robots that clients command, or
-commanded then, stop and wait for the next command. Clients see a placement of their
-robots: `teleports` is one more than before.
+commanded at that moment, stop and wait for the next command. For clients, this looks as
+if their robots were placed elsewhere: `teleports` is one more than before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,23 @@ def branch(
 ) -> None:
     """Continue from a state; see `SavedStates.branch`.
 
-    `restore` is the simulation's method of that name.
+    Parameters
+    ----------
+    core : Core
+        World to restore.
+    known : Known
+        Descriptions that states of this world refer to.
+    restore : callable
+        Restores a state given as bytes.
+    state : bytes
+        Result of `Simulation.save_state`.
+    scene : Scene or None
+        Map of that time, if it may differ from the present one.
+
+    Raises
+    ------
+    StateError
+        The state is damaged or does not fit; in this case, at most the map has changed.
     """
     head, data = split(state, Head, Budget().bytes)
     try:
@@ -65,7 +81,7 @@ def branch(
         if robots.get(name) == known.digest(robot.spec)
     }
     driven = {name for name in stay if core.robots[name].clients}
-    # Read before the restoration overwrites the present values.
+    # Read these values before the restoration overwrites them.
     commands = {name: _set_up(core, name) for name in robots if name in driven}
     stopped = [name for name in robots if name in driven or head.claims.get(name)]
     there = {
@@ -85,17 +101,17 @@ def branch(
     head.holds = {
         name: list(sources) for name, sources in core.holds.items() if name in there
     }
-    # Clients have set these rays; the scans that they expect must keep their form.
+    # Clients have set the rays of these sensors, and expect scans of the same form.
     configured = sorted(core.configured.items(), key=lambda item: item[0])
     head.rays = [rays for rays in head.rays if rays.robot not in driven] + [
         Rays(name, index, b.angle0, b.step, b.count)
         for (name, index), b in configured
         if name in driven
     ]
-    # Commands of that time would surprise clients that have sent others since.
+    # Commands of the earlier moment would surprise clients that have sent others since.
     head.queue, head.under_way = [], []
-    # Readings under way were measured with the rays of that moment. The client may have
-    # set other rays since.
+    # Delayed readings of the earlier moment used its rays, which clients may have
+    # changed since.
     head.late = [one for one in head.late if one.robot not in driven]
     if scene is not None and not is_same_map(scene, core.scene):
         # `restore` requires the map of the state.
@@ -103,19 +119,27 @@ def branch(
     # The join computes a new checksum for the changed head.
     restore(join(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)]))
     for name in stopped:
-        # After the restoration, which would overwrite queued commands.
+        # Issue the commands after the restoration, which would overwrite queued
+        # commands.
         for command in (cmd.Stop(), *commands.get(name, ())):
             core.accept_command(name, command, SOURCE)
 
     for name, row in core.engine.rows.items():
-        # Holds belong to connections: a source that held the body then may have left,
-        # and another one may have come since.
+        # Holds belong to connections: a source that held the body then may have
+        # disconnected, and another one may have connected since.
         if bool(core.engine.state.held[row]) != bool(core.holders(name)):
             core.hold(name, False, SOURCE)
 
 
 def is_same_map(one: Scene, two: Scene) -> bool:
-    """Return whether two scenes are the same map, apart from boxes that come and go."""
+    """Return whether two scenes are the same map, apart from their boxes.
+
+    Returns
+    -------
+    bool
+        True only if all other fields are the same objects: an equal copy of a map counts
+        as another map, because a comparison of all walls would take long.
+    """
     return all(
         _is_same(getattr(one, f.name), getattr(two, f.name))
         for f in fields(Scene)
@@ -126,7 +150,7 @@ def is_same_map(one: Scene, two: Scene) -> bool:
 def _is_same(one: object, two: object) -> bool:
     """Return whether two values are one object, or two empty arrays.
 
-    A scene makes its empty arrays anew, so that their identity means nothing.
+    Each scene has its own empty arrays, so only their sizes are compared.
     """
     return one is two or (
         isinstance(one, np.ndarray)
@@ -137,7 +161,16 @@ def _is_same(one: object, two: object) -> bool:
 
 
 def _set_up(core: Core, name: str) -> list[cmd.Command]:
-    """Return commands that restore the motors, limits and ramps that clients have set."""
+    """Return commands that restore the motors, limits and ramps of a robot as clients
+    have set them.
+
+    Parameters
+    ----------
+    core : Core
+        World before the restoration.
+    name : str
+        Name of a robot.
+    """
     state, row = core.snapshot.state, core.snapshot.rows[name]
     v, vy, w = state.max_vel[row].tolist()
     ramps = enumerate(

@@ -1,9 +1,9 @@
-"""Contacts of bodies: the thing nearest to an outline, and a log (`Simulation.events`).
+"""Contacts of bodies: the nearest obstacle of a body, and a log (`Simulation.events`).
 
 The engine stops a robot just before it would overlap something
 (`botyard.engine.kernels.collide`), and reports a stall. The engine also reports the
-obstacle if a caller has asked for it before the step (`Engine.met`). Otherwise the
-nearest thing within `TOUCH_M` is taken for the obstacle. The distance is not zero,
+obstacle if a caller has requested it before the step (`Engine.met`). Otherwise the
+nearest thing within `TOUCH_M` counts as the obstacle. The distance is not zero,
 because other bodies may have moved on in the same step.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from botyard.sim.episodes import Episodes
 
 WALL: Final = "a wall"
-"""Name of walls, where robots and boxes have their own names."""
+"""Name of any wall in contacts; robots and boxes appear with their own names."""
 TOUCH_M: Final = 0.02
 """Greatest distance between a robot's outline and its obstacle, m."""
 MAX_CONTACTS: Final = 100_000
@@ -38,7 +38,7 @@ MAX_CONTACTS: Final = 100_000
 class Contact(NamedTuple):
     """Start of a contact between a robot and an obstacle.
 
-    The robot was stopped, or it pressed on the obstacle if one of both has mass.
+    The robot was stopped, or it pressed on the obstacle if one of the two has mass.
 
     Attributes
     ----------
@@ -100,7 +100,21 @@ def nearest(core: Core, row: int, within: float) -> tuple[float, str]:
 
 
 def stopping(core: Core, row: int) -> str | None:
-    """Return the name of the obstacle of a stalled body; None if it is gone."""
+    """Return the name of the obstacle of a stalled body.
+
+    Parameters
+    ----------
+    core : Core
+        Simulated world.
+    row : int
+        Row of the body, which was stalled in the last step.
+
+    Returns
+    -------
+    str or None
+        Name of a robot or a box, or `WALL`. None: the obstacle has moved farther away
+        than `TOUCH_M`.
+    """
     met = core.engine.met(row)
     # The engine noted the obstacle itself.
     if met is not None:
@@ -130,8 +144,20 @@ def pressing(core: Core) -> dict[str, list[str]]:
 def touching(core: Core, name: str) -> tuple[str, ...]:
     """Return the names of everything that a robot touches now.
 
-    These are its obstacle, the robots that it stops, and bodies it presses on if one of
+    The names are its obstacle, the robots that it stops, and bodies it presses on, if one of
     the two has mass.
+
+    Parameters
+    ----------
+    core : Core
+        Simulated world.
+    name : str
+        Name of the robot.
+
+    Returns
+    -------
+    tuple of str
+        Names without repetitions, the robot's own obstacle first; `WALL` for walls.
     """
     snapshot = core.snapshot
     core.engine.note_contacts()
@@ -155,7 +181,7 @@ class ContactLog(Sequence[Contact]):
     """Contacts of robots since the log started, in order of time.
 
     An entry is added when a robot starts to touch something. Entries of earlier
-    episodes stay. If time goes back within an episode (`restore`, `history`), later
+    episodes stay. If time is set back within an episode (`restore`, `history`), later
     entries are dropped.
 
     Parameters
@@ -174,14 +200,20 @@ class ContactLog(Sequence[Contact]):
         self._begun: deque[int] = deque(maxlen=MAX_CONTACTS)
         """Number of started episodes at each entry.
 
-        The number of the episode does not suffice: each seed starts again from 0.
+        The number of the episode does not suffice: each new seed starts again from 0.
         """
         self._touched: dict[str, list[str]] = {}
         self.total = 0
-        """Number of all contacts so far, also of dropped ones."""
+        """Number of all contacts since the log started, dropped ones included."""
 
     def look(self, snapshot: Snapshot) -> None:
-        """Add the contacts of the step that has just ended."""
+        """Add the contacts of the step that has just ended.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            State after the step. Stalls, poses and time are read from it.
+        """
         core, stall = self._core, snapshot.state.stall
         # A reset or a restored state breaks the comparison with the previous step.
         if core.feed.last(Subject.TIME) != self._revision:
@@ -241,7 +273,7 @@ class ContactLog(Sequence[Contact]):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Contact]:
-        # A copy: a step during the iteration may add entries.
+        # Iterate over a copy: a step during the iteration may add entries.
         return iter(tuple(self._entries))
 
     def __repr__(self) -> str:

@@ -18,12 +18,13 @@ from botyard.api.readonly import ReadOnly
 from botyard.api.revisions import Subject
 from botyard.devices.ranging import RangeDevices
 from botyard.engine import commands as cmd
-from botyard.engine.build import robot_body
+from botyard.engine.bodyspec import robot_body
 from botyard.engine.layout import F8, Grid
 from botyard.engine.overlap_limit import OverlapLimit
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import NotNowError
 from botyard.formats.base import Warn
 from botyard.geometry import Pose, relative
@@ -55,9 +56,9 @@ from botyard.sim.programs import Programs
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
-"""Commands that the simulation itself tracks."""
+"""Commands that the simulation records besides queuing them: placements, holds and motors."""
 _HOLDING = "hold"
-"""Source of all holds in the engine's queue.
+"""Source name of all holds in the engine's queue.
 
 One common source makes them take effect in order of arrival, not by source.
 """
@@ -77,11 +78,11 @@ class Member(ReadOnly):
     """
 
     name: str
-    """Unique name."""
+    """Unique name of the robot in the world."""
     spec: RobotSpec
-    """Robot model."""
+    """Model of the robot."""
     start: Pose
-    """True pose at which the robot was added."""
+    """True pose at which the robot was added: m, m, rad."""
 
     def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
         vars(self).update(name=name, spec=spec, start=start)
@@ -94,7 +95,7 @@ class Member(ReadOnly):
         """
 
     def _put_back(self, pose: Pose, source: str) -> None:
-        """Queue a placement at rest, with the odometry that starts there."""
+        """Queue a placement of a body at a pose, at rest and with odometry zero."""
         origin = self.spec.odometry_origin
         odometry = Pose() if origin is None else relative(origin, pose)
         for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
@@ -162,18 +163,18 @@ class Core:
         self.unserved: set[str] = set()
         """Names of the robots that are hidden from clients, see `unserve`."""
         self.holds: dict[str, list[str]] = {}
-        """Sources that hold a body, by name of the body."""
+        """Names of the sources that hold each body, by name of the body."""
         self.configured: dict[tuple[str, int], Bundle] = {}
-        """Laser beams that clients have configured, by robot and index."""
+        """Beams of lasers that clients have configured, by robot and index of the laser."""
         self.parameters: dict[str, dict[str, list[float]]] = {}
         """Parameters that override a robot's model, by name of the robot."""
         self.programs = Programs()
         self.descriptions = Descriptions(engine, devices)
         self.journal = Journal()
         self._box_placements: dict[str, int] = {}
+        """Number of placements of each box of the map, by name."""
         self.placed_count = 0
         """Number of times that any robot was placed."""
-        """Number of placements of each box of the map, by name."""
         self.is_ours: Callable[[], bool] | None = None
         """Function that reports whether the calling thread may change the world.
 
@@ -181,7 +182,7 @@ class Core:
         """
         for table in engine.tables.values():
             self._watch(table)
-        # Tables of optional devices appear later.
+        # Tables of optional devices are created later.
         engine.on_table = self._watch
         self.warn_by(warn)
         self.warn_about_map()
@@ -191,7 +192,7 @@ class Core:
         """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
 
         They are the names in the map as `botyard.names.shown` shows them. A box gets
-        another name if its own is taken.
+        another name if this name is taken.
         """
         return self.engine.box_names
 
@@ -206,8 +207,8 @@ class Core:
         return self.engine.clock.tick
 
     def time_of(self, tick: int) -> float:
-        """Return the simulated time after `tick` steps, s."""
-        # From the integer count, so that times do not drift.
+        """Return the simulated time after `tick` steps, s; it is rounded only once."""
+        # Compute the time from the integer count, so that times do not drift.
         return tick * self.engine.clock.step_us / 1e6
 
     @property
@@ -232,7 +233,7 @@ class Core:
 
     @property
     def threads(self) -> int:
-        """Highest number of threads for ray casting."""
+        """Highest number of threads of a step."""
         return self.devices.threads
 
     @property
@@ -247,8 +248,8 @@ class Core:
     def belong_to(self, is_ours: Callable[[], bool] | None) -> None:
         """Let one thread alone step, change and save the world from now on.
 
-        When bodies come and go, arrays are laid out anew. A kernel that another thread
-        has called would continue in the old arrays.
+        When bodies are added or removed, arrays are allocated again. A kernel that another
+        thread has called would continue in the old arrays.
 
         Parameters
         ----------
@@ -262,9 +263,9 @@ class Core:
         """Raise NotNowError if the world belongs to another thread."""
         if self.is_ours is not None and not self.is_ours():
             raise NotNowError(
-                "this simulation is served, and another thread runs it: change "
-                "and save it by `call` or `do` of the object that "
-                "botyard.serve returned"
+                "this simulation is being served, so its own thread runs it: change "
+                "and save it with `call` or `do` of the object that botyard.serve "
+                "returned"
             )
 
     def accept_command(
@@ -290,7 +291,7 @@ class Core:
         engine = self.engine
         if name not in engine.rows:
             self.check_there(name)
-        # Most commands are velocities: one test lets them pass.
+        # Most commands are velocities, and this test lets them pass at once.
         if type(command) in _COUNTED:
             if isinstance(command, cmd.Hold):
                 self.hold(name, command.on, source)
@@ -307,31 +308,28 @@ class Core:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
 
         engine.queue_command(name, command, source)
-        # Checked here also for speed: usually there is no listener.
+        # Test this here as well, to save a call: usually there is no listener.
         if self.journal.is_read:
             if type(command) is cmd.SetVelocity:
                 self.journal.note_velocity(self.tick, source, name, command)
             else:
                 self.note(source, Submit, name, command)
 
-    def accept_velocities(
-        self, command: cmd.SetVelocities, source: str = "api"
-    ) -> None:
+    def accept_velocities(self, command: SetVelocities, source: str = "api") -> None:
         """Check and record velocities of many bodies, and queue them.
 
-        Rows of the command are rows of the engine. Its arrays are copied.
+        Rows of the command are rows of the engine. The arrays of the command are
+        copied.
 
         Raises
         ------
         CommandError
-            Rows are not whole numbers, do not exist or occur twice, or another array has not
-            the same length.
+            Rows are not whole numbers, do not exist or occur twice, or another array has
+            another length.
         """
         self.accept_checked_velocities(command.checked(len(self.engine.specs)), source)
 
-    def accept_checked_velocities(
-        self, command: cmd.SetVelocities, source: str
-    ) -> None:
+    def accept_checked_velocities(self, command: SetVelocities, source: str) -> None:
         """Record and queue velocities with checked rows.
 
         No other code may change the arrays of the command.
@@ -362,7 +360,7 @@ class Core:
             holders.append(source)
         if holders:
             self.holds[name] = holders
-        # The body is released only when the last source lets go.
+        # The body is released only when the last source releases it.
         self.engine.queue_command(name, cmd.Hold(bool(holders)), _HOLDING)
         self.note(source, Submit, name, command)
 
@@ -394,7 +392,7 @@ class Core:
             self.journal.note(self.tick, source, kind(*values))
 
     def _watch(self, table: Table) -> None:
-        """Record writes to a table in the journal."""
+        """Record all further writes to a table in the journal."""
         table.on_write = self._note_device
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
@@ -441,12 +439,12 @@ class Core:
             for name, box in zip(self.box_names, self.scene.boxes, strict=True)
         }
 
-    # -- Bodies that come and go
+    # -- Bodies that are added and removed
 
     def unique_name(self, base: str) -> str:
-        """Return `base`, with a number appended if that name is taken (CLI-008).
+        """Return `base`, with a number appended if another body has that name (CLI-008).
 
-        For example ``p3dx``, ``p3dx_002``.
+        The first two names for ``p3dx`` are ``p3dx`` and ``p3dx_002``.
         """
         return self.unique_names(base, 1)[0]
 
@@ -471,7 +469,7 @@ class Core:
     def insert_robots(
         self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]
     ) -> list[Any]:
-        """Add robots of one model with free names, and return their handles."""
+        """Add robots of one model whose names are free, and return their handles."""
         body = robot_body(spec, "")
         placed = list(zip(names, starts, strict=True))
         with making_robots(len(names), self.engine.tables.values()):
@@ -481,12 +479,13 @@ class Core:
             try:
                 robots = [self._make_robot(name, spec, start) for name, start in placed]
             except BaseException:
-                # One of its devices cannot be made: undo the addition of the bodies.
+                # A device of a robot cannot be made: remove the added bodies.
                 self.engine.remove_bodies(names)
                 raise
 
         self.robots.update((robot.name, robot) for robot in robots)
-        # Once more: at the engine's notice the bodies were not robots yet.
+        # Record the spec again: when the engine recorded it, the bodies were not robots
+        # yet.
         self.feed.record_change(Subject.BODIES)
         return robots
 
@@ -503,7 +502,8 @@ class Core:
             robot = self.robots.pop(name, None)
             self.unserved.discard(name)
             if robot is not None:
-                # After the engine, which must still find the robot's devices.
+                # Remove the entry after the engine's call, which must still find the
+                # robot's devices.
                 robot._leave()
             # Drop the program without `end`, which would unsubscribe from sensors that
             # no longer exist.
@@ -518,7 +518,7 @@ class Core:
         self.robots.update(robots)
 
     def set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
-        """Set the boxes of the map, whose bodies exist."""
+        """Set the boxes of the map; their bodies must exist already."""
         self.engine.box_names = tuple(names)
         self.engine.scene = replace(self.scene, boxes=tuple(boxes))
         self.scene = self.engine.scene
@@ -571,7 +571,7 @@ class Core:
         The bodies of the file are boxes of the scene. Raise KeyError if one is missing.
         """
         self.check_thread()
-        # Checked before anything is added.
+        # Check all arguments before anything is added.
         for sensor in described.sensors:
             self.check_there(sensor.parent)
         self.note(None, Describe, described)

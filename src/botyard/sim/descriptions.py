@@ -32,15 +32,15 @@ class Descriptions:
 
     @property
     def joints(self) -> Mapping[str, Sequence[Joint]]:
-        """Joints by the bodies that carry their children."""
+        """Joints by name of their parent body."""
         joints: dict[str, list[Joint]] = {}
         for joint in cast(Sequence[Joint], self._engine.table(Joints).rows):
             joints.setdefault(joint.spec.parent, []).append(joint)
         return joints
 
     def add(self, described: Described) -> None:
-        """Add the joints and sensors of a file, whose bodies exist."""
-        # Kept for saved states, which must recreate the devices.
+        """Add the joints and sensors of a file; the bodies of the file must exist already."""
+        # Keep the descriptions for saved states, which must recreate the devices.
         self.described |= described
         self.add_missing(
             {Joints.name: [joint_key(joint) for joint in described.joints]}
@@ -49,7 +49,11 @@ class Descriptions:
     def add_missing(self, keys: Mapping[str, Collection[Hashable]]) -> None:
         """Create missing ray sensors, and missing joints with the given keys.
 
-        `keys` holds the keys of rows by name of their table.
+        Parameters
+        ----------
+        keys : mapping of str to collection
+            Keys of rows by name of their table. A joint that is missing in `keys` was
+            removed with its bodies, and stays removed.
         """
         rows, joints = self._engine.rows, self._engine.table(Joints)
         there, wanted = {row.key for row in joints.rows}, keys.get(joints.name, ())

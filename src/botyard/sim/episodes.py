@@ -1,7 +1,7 @@
 """Episodes of one world: bodies return to their starts, at rest, at tick 0.
 
 Each episode has its own random draws. `botyard.worlds.worlds.Worlds` has the same
-notion of an episode: the kernel `botyard.engine.batch.begin_episode` writes the same
+notion of an episode: the kernel `botyard.engine.batchstarts.begin_episode` writes the same
 columns.
 """
 
@@ -19,7 +19,8 @@ from botyard.api.revisions import Subject
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards
 from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
-from botyard.engine.layout import F8, I1, I8, OdometryErrorMode, State
+from botyard.engine.fields import FieldTable
+from botyard.engine.layout import ANGLE, F8, I1, I8, OdometryErrorMode, State
 from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY
@@ -51,7 +52,7 @@ _SHAPING: Final = (
     Subject.MAP,
     Subject.DESCRIBED,
 )
-"""Subjects whose change makes `_Plan` anew."""
+"""Changes of the world after which `_Plan` has to be made again."""
 
 ALIGNMENT: Final = 8
 """Alignment of columns of the state, bytes."""
@@ -87,6 +88,8 @@ class _Plan(NamedTuple):
         Kind of control of each body with mass.
     first : str
         Name of the first body; empty without bodies.
+    fields : list of FieldTable
+        Pheromone fields of the floor, which are empty at the start.
     """
 
     revision: int
@@ -100,10 +103,11 @@ class _Plan(NamedTuple):
     drawn: list[tuple[int, OdometryErrorMode]]
     controls: I1
     first: str
+    fields: list[FieldTable]
 
 
 class Episodes:
-    """Counter of the episodes of a simulation, which also starts them."""
+    """Episodes of a simulation: their numbers and seeds, and their starts."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -116,7 +120,7 @@ class Episodes:
 
     @property
     def number(self) -> int:
-        """Number of the episode."""
+        """Number of the present episode."""
         return self.seed_and_number[1]
 
     @property
@@ -131,17 +135,26 @@ class Episodes:
         )
 
     def count(self, world: int, number: int) -> None:
-        """Set the world's seed and the number of the present episode.
+        """Set the number of the present episode, for a copy of a world.
 
-        Does nothing if that episode has another seed.
+        The call does nothing if that episode has another seed than the engine.
+
+        Parameters
+        ----------
+        world, number : int
+            Seed of the world, and number of the episode.
         """
         if episode_seed(world, number) == self._engine.seed:
             self._counted = self._engine.seed, world, number
 
     def next(self, seed: int | None) -> tuple[int, int]:
-        """Return the world's seed and the number of the next episode.
+        """Return the seed of the world and the number of the episode that starts next.
 
-        With a seed, the next episode is its first one.
+        Parameters
+        ----------
+        seed : int or None
+            Seed of a world whose first episode, 0, starts next. None: the next episode
+            of the present world.
         """
         if seed is not None:
             return seed, 0
@@ -192,6 +205,8 @@ class Episodes:
         seed = episode_seed(world, number)
         self._counted = seed, world, number
         self.begun += 1
+        if len(state.steer):
+            state.steer[:, ANGLE] = 0.0
         for column in plan.zero:
             column.fill(0)
         # An episode starts with motors on, like a new robot.
@@ -221,6 +236,8 @@ class Episodes:
             state.demand.fill(0)
             engine.dynamics.begin_episode()
 
+        for field in plan.fields:
+            field.clear()
         for row, mode in plan.drawn:
             # Constant and initial errors are drawn once per episode.
             set_error_mode(state, row, mode, int(seed_word(seed)))
@@ -240,6 +257,18 @@ def episode_seed(world: int, number: int) -> int:
 
     It is `botyard.engine.rng.episode_seeds` for one episode in plain numbers, because
     NumPy takes 40 µs for arrays of one element.
+
+    Parameters
+    ----------
+    world : int
+        Seed of the world.
+    number : int
+        Number of the episode; episode 0 has the seed of the world itself.
+
+    Returns
+    -------
+    int
+        Seed of all random draws of the episode; 64 bits from episode 1 on.
     """
     # A new simulation is its own episode 0.
     if number == 0:
@@ -248,14 +277,25 @@ def episode_seed(world: int, number: int) -> int:
 
 
 def checked_poses(poses: ArrayLike, count: int) -> F8:
-    """Return checked start poses of `count` robots, (count, 3): m, m, rad in (−π, π].
+    """Return checked start poses of robots.
 
-    Poses that are valid already are not copied.
+    Parameters
+    ----------
+    poses : (count, 3) array
+        Poses in the frame of the world: x, y in m, heading in rad.
+    count : int
+        Number of robots.
+
+    Returns
+    -------
+    (count, 3) float64
+        The poses with headings in (−π, π]. It may be `poses` itself, so that the caller
+        must not write into it.
 
     Raises
     ------
     ArgumentError
-        They are not finite, out of bounds or of another shape.
+        The poses are not finite, out of bounds or of another shape.
     """
     given: F8
     # The usual case of learning: no conversion and no copy.
@@ -281,9 +321,19 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
 
 
 def wrapped_poses(poses: F8, what: str) -> F8:
-    """Return poses, (…, 3): m, m, rad, with headings wrapped to (−π, π].
+    """Return poses with headings wrapped to (−π, π].
 
-    Poses that are valid already are not copied.
+    Parameters
+    ----------
+    poses : (…, 3) float64
+        Poses: m, m, rad.
+    what : str
+        Name of the parameter in error messages.
+
+    Returns
+    -------
+    (…, 3) float64
+        Poses that are valid already are not copied.
 
     Raises
     ------
@@ -297,7 +347,8 @@ def wrapped_poses(poses: F8, what: str) -> F8:
     ):
         raise ArgumentError(
             f"{what}: expected finite numbers, and coordinates within "
-            f"±{MAX_COORDINATE:g} m"
+            f"±{MAX_COORDINATE:g} m, found magnitudes up to "
+            f"{np.abs(poses).reshape(-1, 3).max(axis=0)}"
         )
 
     wrapped = poses.copy()
@@ -306,9 +357,13 @@ def wrapped_poses(poses: F8, what: str) -> F8:
 
 
 def are_poses(poses: F8) -> bool:
-    """Return whether all poses, (…, 3), are within bounds.
+    """Return whether all poses are within bounds.
 
-    Coordinates are bounded by `MAX_COORDINATE`, and headings are in (−π, π].
+    Parameters
+    ----------
+    poses : (…, 3) float64
+        Poses: m, m, rad. Coordinates must be within ±`MAX_COORDINATE`, and headings in
+        (−π, π]; NaN is refused.
     """
     # For few numbers this loop takes less time than one call of NumPy.
     if poses.size <= FEW_NUMBERS:
@@ -331,6 +386,17 @@ def are_poses(poses: F8) -> bool:
 def _plan_of(
     engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]
 ) -> _Plan:
+    """Return the data for the start of an episode with the present bodies.
+
+    Parameters
+    ----------
+    engine : Engine
+        World of the bodies.
+    starts : mapping of str to Pose
+        Start pose of each body by name: m, m, rad.
+    robots : iterable of str
+        Names of all robots.
+    """
     state = engine.state
     rows = [engine.rows[name] for name in robots]
     first = rows[0] if rows else 0
@@ -367,6 +433,7 @@ def _plan_of(
         ],
         controls=np.array([spec.control for spec in engine.specs], np.int8),
         first=engine.specs[0].name if engine.specs else "",
+        fields=[t for t in engine.tables.values() if isinstance(t, FieldTable)],
     )
 
 
@@ -374,6 +441,17 @@ def _merge_adjacent(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     """Merge adjacent columns of a block into one array of bytes each.
 
     Fewer arrays take less time: each NumPy call costs 0.2 µs.
+
+    Parameters
+    ----------
+    columns : iterable of arrays
+        Columns to set to zero. Some are views of one block of uint8.
+
+    Returns
+    -------
+    list of arrays
+        Views that together cover all columns. Setting them to zero also sets the
+        padding between columns, which holds no data.
     """
     found: list[NDArray[Any]] = []
     begin = end = 0
@@ -404,7 +482,13 @@ def _merge_adjacent(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 def _check_supported(engine: Engine) -> None:
-    """Refuse worlds whose devices remember more than poses of bodies."""
+    """Refuse worlds whose devices remember more than poses of bodies.
+
+    Raises
+    ------
+    NotNowError
+        Lists all things that `reset` does not restore.
+    """
     found = []
     if (engine.state.carrier != NOBODY).any():
         # A start has poses only: it could not attach bodies again.
@@ -414,7 +498,9 @@ def _check_supported(engine: Engine) -> None:
     for table in engine.tables.values():
         if len(table) and (
             table.optional
-            or (hasattr(table, "act") and not isinstance(table, Batteries))
+            or (
+                hasattr(table, "act") and not isinstance(table, (Batteries, FieldTable))
+            )
         ):
             found.append(f'devices with a state of their own ("{table.name}")')
 

@@ -21,6 +21,7 @@ from botyard.model.raster import corners_of, mark_points, mark_solid, solids
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
 from botyard.numerics.elementary import hypot
+from botyard.sim.rasterframe import Frame
 
 CELL_M: Final = 0.1
 """Least edge of a raster cell, m."""
@@ -68,66 +69,6 @@ class FreeSpace:
     cells: I8
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Raster over the bounds of a map, with a margin of cells around them.
-
-    Attributes
-    ----------
-    x0, y0, cell : float
-        Lower left corner of the bounds, and edge of a cell, m.
-    columns, rows : int
-        Number of cells over the bounds.
-    left, low, right, high : int
-        Number of columns and rows of the margin on each side.
-    is_cut : bool
-        Whether the map has a margin that was left out.
-    """
-
-    x0: float
-    y0: float
-    cell: float
-    columns: int
-    rows: int
-    left: int
-    low: int
-    right: int
-    high: int
-    is_cut: bool = False
-
-    @property
-    def has_margin(self) -> bool:
-        """Whether there are cells around the bounds."""
-        return self.left + self.low + self.right + self.high > 0
-
-    @property
-    def without_margin(self) -> _Frame:
-        """The frame with the cells over the bounds alone."""
-        return replace(self, left=0, low=0, right=0, high=0, is_cut=self.has_margin)
-
-    def holds(self, place: Pose) -> bool:
-        """Return whether a place is within the bounds."""
-        across, up = (place.x - self.x0) / self.cell, (place.y - self.y0) / self.cell
-        return 0.0 <= across <= self.columns and 0.0 <= up <= self.rows
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns, with the margin."""
-        return self.low + self.rows + self.high, self.left + self.columns + self.right
-
-    @property
-    def corner(self) -> tuple[float, float]:
-        """Lower left corner of the margin, m."""
-        return self.x0 - self.left * self.cell, self.y0 - self.low * self.cell
-
-    @property
-    def bounds(self) -> tuple[slice, slice]:
-        """Slices of the rows and columns over the bounds."""
-        return slice(self.low, self.low + self.rows), slice(
-            self.left, self.left + self.columns
-        )
-
-
 def free_space(
     scene: Scene, grid: Grid, radius: float, clearance: float, *, reachable: bool
 ) -> FreeSpace:
@@ -138,7 +79,7 @@ def free_space(
     scene, grid
         The map.
     radius : float
-        Radius of the circle that stands for the robot, m.
+        Radius of the circle that represents the robot, m.
     clearance : float
         Distance of places from walls, m. Paths between places need no clearance.
     reachable : bool
@@ -171,7 +112,7 @@ class Around:
         cell = max(CELL_M, 2.0 * reach / math.sqrt(MAX_CELLS))
         edge = math.ceil(2.0 * reach / cell)
         # A square around the place, without a margin
-        self._frame = _Frame(
+        self._frame = Frame(
             near.x - reach, near.y - reach, cell, edge, edge, 0, 0, 0, 0
         )
         self._stride = hypot(radius, cell / 2.0)
@@ -196,9 +137,27 @@ def spaces_of(
     reachable: bool,
     boxes: Sequence[float] = (),
 ) -> Spaces:
-    """Return the free space of a map for circular robots of several radii, m.
+    """Return the free space of a map for circular robots of several radii.
 
-    See `free_space`. `boxes` holds the radii of boxes.
+    Parameters
+    ----------
+    scene, grid
+        The map.
+    radii : sequence of float
+        Radius of each robot, m.
+    clearance : float
+        Distance of places from walls, m. Paths between places need no clearance.
+    reachable : bool
+        Whether all places must be in one region, see `Simulation.random_free_poses`.
+    boxes : sequence of float
+        Radius of each box, m. Boxes come before the robots in `Spaces.radius`, as in
+        the rows of the engine.
+
+    Returns
+    -------
+    Spaces
+        Arrays for the kernel that draws places. Robots of equal radius share their
+        cells.
 
     Raises
     ------
@@ -240,7 +199,7 @@ def spaces_of(
     )
 
 
-def _frame_of(scene: Scene, clearance: float) -> _Frame:
+def _frame_of(scene: Scene, clearance: float) -> Frame:
     traced = corners_of(scene)
     # Boxes that stand at walls would widen the bounds beyond the walls.
     box = replace(scene, boxes=()).bounds or scene.bounds
@@ -268,7 +227,7 @@ def _frame_of(scene: Scene, clearance: float) -> _Frame:
         max(1, math.ceil((y1 - y0) / cell)),
     )
     around = [math.ceil(margin / cell)] * 4
-    # The map's source raster says nothing about the world beyond it.
+    # The margin ends at the raster of the map, which does not cover the world beyond.
     if len(traced):
         least, most = traced.min(axis=0), traced.max(axis=0)
         rest = (
@@ -283,7 +242,7 @@ def _frame_of(scene: Scene, clearance: float) -> _Frame:
         ]
 
     left, low, right, high = around
-    return _Frame(x0, y0, cell, columns, rows, left, low, right, high)
+    return Frame(x0, y0, cell, columns, rows, left, low, right, high)
 
 
 def _cells(
@@ -291,7 +250,23 @@ def _cells(
 ) -> tuple[list[I8], tuple[float, float, float, int]]:
     """Return numbers of the free cells for each radius, and the raster they refer to.
 
-    The raster is given by corner, edge and number of columns.
+    Parameters
+    ----------
+    scene, grid
+        The map.
+    radii : sequence of float
+        Different radii of robots, m.
+    clearance : float
+        Distance of places from walls, m.
+    reachable : bool
+        Whether all places must be in one region.
+
+    Returns
+    -------
+    cells : list of (k,) int64
+        Numbers of the free cells for each radius, row by row, ascending.
+    raster : (float, float, float, int)
+        Lower left corner x, y and edge of a cell, m, and number of columns.
     """
     around = _frame_of(scene, clearance)
     # The margin is expensive and seldom matters, so that the bounds alone are tried
@@ -301,7 +276,7 @@ def _cells(
         found = []
         for radius in radii:
             places = _places(scene, grid, frame, solid, radius, clearance, reachable)
-            # The margin also matters.
+            # Without the margin no place was found, so search with it.
             if places is None:
                 break
             found.append(places)
@@ -327,7 +302,30 @@ def _cells(
     )
 
 
-def _solid(scene: Scene, frame: _Frame) -> NDArray[np.bool_]:
+def blocked_cells(
+    scene: Scene, grid: Grid, raster: tuple[float, float, float, int, int], reach: float
+) -> NDArray[np.bool_]:
+    """Return the cells of a raster that are solid or near walls.
+
+    Parameters
+    ----------
+    scene, grid
+        The map.
+    raster : (float, float, float, int, int)
+        Lower left corner x, y and edge of a cell, m; number of columns and rows.
+    reach : float
+        Distance from the centre of a cell within which a wall is near, m.
+
+    Returns
+    -------
+    (rows, columns) bool
+        Cells.
+    """
+    frame = Frame(*raster, 0, 0, 0, 0)
+    return ~_far_from_walls(grid, frame, _solid(scene, frame), reach)
+
+
+def _solid(scene: Scene, frame: Frame) -> NDArray[np.bool_]:
     """Return the cells of a raster whose centres are in something known to be solid."""
     solid = np.zeros(frame.shape, np.bool_)
     for part in solids(scene, Visible.OBSTACLE):
@@ -339,15 +337,33 @@ def _solid(scene: Scene, frame: _Frame) -> NDArray[np.bool_]:
 def _places(
     scene: Scene,
     grid: Grid,
-    frame: _Frame,
+    frame: Frame,
     solid: NDArray[np.bool_],
     radius: float,
     clearance: float,
     reachable: bool,
 ) -> NDArray[np.bool_] | None:
-    """Return the cells in which every place is free and in a region that counts.
+    """Return the cells in which all places are free, in space that robots can use.
 
-    Return None if the surroundings of the raster matter.
+    Parameters
+    ----------
+    scene, grid
+        The map.
+    frame : Frame
+        Raster, with or without the margin.
+    solid : (rows, columns) bool
+        Cells whose centres lie in something solid.
+    radius : float
+        Radius of the circle that represents the robot, m.
+    clearance : float
+        Distance of places from walls, m.
+    reachable : bool
+        Whether all places must be in one region.
+
+    Returns
+    -------
+    (rows, columns) bool or None
+        None if the space around the bounds must be searched also, which needs the margin.
     """
     # If the centres of two neighbours are farther than this from walls, a circle on the
     # line between them touches no wall (Pythagoras).
@@ -390,7 +406,7 @@ def _places(
 
 
 def _leads_out(passable: NDArray[np.bool_]) -> bool:
-    """Return whether a cell at the border of a raster is passable."""
+    """Return whether a passable cell lies at the border of a raster."""
     return any(
         bool(edge.any())
         for edge in (passable[0], passable[-1], passable[:, 0], passable[:, -1])
@@ -398,11 +414,25 @@ def _leads_out(passable: NDArray[np.bool_]) -> bool:
 
 
 def _far_from_walls(
-    grid: Grid, frame: _Frame, solid: NDArray[np.bool_], reach: float
+    grid: Grid, frame: Frame, solid: NDArray[np.bool_], reach: float
 ) -> NDArray[np.bool_]:
     """Return the cells that are neither solid nor near walls.
 
-    Near means that the centre is within `reach` m of a wall.
+    Parameters
+    ----------
+    grid : Grid
+        Walls of the map.
+    frame : Frame
+        Raster.
+    solid : (rows, columns) bool
+        Cells whose centres lie in something solid.
+    reach : float
+        Distance from the centre of a cell within which a wall is near, m.
+
+    Returns
+    -------
+    (rows, columns) bool
+        Cells whose centres are farther than `reach` from all walls.
     """
     near: U1 = solid.astype(np.uint8)
     mark_near_walls(Pack(grid), *frame.corner, frame.cell, reach, near)
@@ -424,7 +454,7 @@ def _numbers(labels: I4) -> I8:
 
 
 def _region(
-    home: Pose | None, frame: _Frame, labels: I4, free: NDArray[np.bool_], stride: float
+    home: Pose | None, frame: Frame, labels: I4, free: NDArray[np.bool_], stride: float
 ) -> int:
     """Return the home's region, otherwise the largest within the map's bounds.
 
@@ -447,7 +477,7 @@ def _region(
     return int(numbers[sizes[numbers].argmax()])
 
 
-def _label_at(home: Pose, frame: _Frame, labels: I4, stride: float) -> int:
+def _label_at(home: Pose, frame: Frame, labels: I4, stride: float) -> int:
     """Return the region of the nearest passable cell centre, with no wall in between.
 
     Each passable centre is farther than `stride` from all walls. Return 0 if there is
@@ -463,7 +493,7 @@ def _label_at(home: Pose, frame: _Frame, labels: I4, stride: float) -> int:
     )
     away = np.square(rows - y)[:, None] + np.square(columns - x)
     there = labels[np.ix_(rows, columns)]
-    # Cells in no region do not count.
+    # Cells outside of all regions are never the nearest.
     away[there == 0] = math.inf
     if not away.size or not away.min() <= reach * reach:
         return 0
@@ -474,6 +504,21 @@ def _blocks(cells: I8) -> tuple[I4, I4, U1]:
     """Return `Spaces.begin`, `Spaces.before` and `Spaces.runs` of ascending cells.
 
     A run of cells may continue in the next row.
+
+    Parameters
+    ----------
+    cells : (k,) int64
+        Numbers of free cells, ascending, at least one.
+
+    Returns
+    -------
+    first : (b,) int32
+        Number of the first cell of each block of runs.
+    before : (b,) int32
+        Number of free cells before each block of runs.
+    runs : (b, RUNS_IN_BLOCK, 2) uint8
+        Number of taken cells, then of free cells, of each run. Zeros fill the last
+        block.
     """
     at = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
     free = np.diff(at, append=len(cells))
@@ -511,6 +556,7 @@ __all__ = [
     "AROUND_M",
     "Around",
     "FreeSpace",
+    "blocked_cells",
     "checked_clearance",
     "free_space",
     "spaces_of",

@@ -23,8 +23,8 @@ class Moment(NamedTuple):
     time : float
         Simulated time, s.
     number : int
-        Number of the moment among all kept ones. It orders moments even if time has gone
-        back in between.
+        Number of the moment among all kept ones. It orders moments even if time was
+        set back between them.
     """
 
     tick: int
@@ -33,9 +33,9 @@ class Moment(NamedTuple):
 
 
 class History(Protocol[S]):
-    """Last minutes of a simulation, to look at and to continue from.
+    """Last minutes of a simulation, to show and to continue from.
 
-    It is off until `keep` is called.
+    The history is off until `keep` is called.
     """
 
     @property
@@ -67,9 +67,16 @@ class History(Protocol[S]):
         ...
 
     def keep(self, minutes: float = ..., megabytes: float = ...) -> None:
-        """Keep the last `minutes` of simulated time in at most `megabytes` of memory.
+        """Keep the last minutes of simulated time from now on.
 
-        A megabyte is 10⁶ bytes. The bound that is reached first applies.
+        The bound that is reached first applies.
+
+        Parameters
+        ----------
+        minutes : float
+            Simulated time to keep, minutes.
+        megabytes : float
+            Memory for the kept states, megabytes (10⁶ bytes).
         """
         ...
 
@@ -78,40 +85,81 @@ class History(Protocol[S]):
         ...
 
     def moment(self, time: float) -> Moment:
-        """Return the last moment at or before a simulated time, s.
+        """Return the last moment at or before a simulated time.
 
-        Return the oldest moment if there is none before. Raise StateError if there is
-        none at all.
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+
+        Returns
+        -------
+        Moment
+            The oldest moment if there is none at or before that time.
+
+        Raises
+        ------
+        StateError
+            There is no moment at all.
         """
         ...
 
     def neighbour_of(self, moment: Moment, by: int) -> Moment:
-        """Return the moment `by` places after another one.
+        """Return the moment that is `by` places after another one.
 
-        A negative number selects an earlier moment.
+        Parameters
+        ----------
+        moment : Moment
+            Moment to count from.
+        by : int
+            Number of places; negative: earlier. The result stays within the oldest and
+            the latest moment.
 
-        The result stays within the oldest and the latest moment. Raise StateError if
-        there is none.
+        Raises
+        ------
+        StateError
+            There is no moment.
         """
         ...
 
     def look(self, time: float, other: S | None = None) -> S:
-        """Return a separate simulation that shows the world at a time, s.
+        """Return a separate simulation that shows the world at an earlier time.
 
-        It shows the last moment at or before that time. Pass `other`, an earlier result
-        of this method, to set it to the moment instead of making a new simulation.
-        Raise StateError if there is no moment.
+        It shows the last moment at or before that time.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+        other : Simulation, optional
+            Earlier result of this method, which is set to the moment and returned.
+            Default: a new simulation, which takes longer.
+
+        Raises
+        ------
+        StateError
+            There is no moment.
         """
         ...
 
     def forget_after(self, time: float) -> None:
-        """Drop the moments after a simulated time, s, from which the run deviated."""
+        """Drop the moments after a simulated time, s, from which the run was continued."""
         ...
 
     def go_on_from(self, time: float) -> Moment:
-        """Continue the simulation from the last moment at or before a time, s.
+        """Continue the simulation from the last moment at or before a time.
 
         Later moments are dropped. See `SavedStates.branch`.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+
+        Returns
+        -------
+        Moment
+            Moment from which the simulation continues.
         """
         ...
 

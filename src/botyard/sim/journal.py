@@ -2,7 +2,7 @@
 
 Initial world, seed and journal reproduce a run bit for bit (`resimulate`). Internal
 dynamics, such as a draining battery or a closing gripper, are not recorded, because
-they follow from the rest. Of controllers only the commands are recorded.
+they follow from the recorded changes. Only the commands of controllers are recorded.
 
 Commands and claims carry their source. The source of other changes is the present actor
 (`acting`).
@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from botyard.api import arguments
-from botyard.engine.commands import Command, SetVelocities, SetVelocity
+from botyard.engine.commands import Command, SetVelocity
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.floor import Floor, FloorZone
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
@@ -109,7 +111,7 @@ class SubmitVelocities(Change):
 class SubmitEach(Change):
     """Velocities of bodies were queued one after the other.
 
-    It stands for several `Submit` with consecutive numbers.
+    It replaces several `Submit` with consecutive numbers.
 
     Attributes
     ----------
@@ -127,13 +129,17 @@ class SubmitEach(Change):
     def each(self) -> Iterator[tuple[str, SetVelocity]]:
         """Yield the bodies and their commands in order.
 
-        Raise CommandError if an axis has fewer or more numbers than names, or one is
-        not finite.
+        Raises
+        ------
+        CommandError
+            An axis has fewer or more numbers than names, or one is not finite.
         """
         # Entries are also read from files, which may be damaged.
         if not len(self.names) == len(self.v) == len(self.w) == len(self.vy):
             raise CommandError(
-                f"velocities: expected {len(self.names)} of each axis, as many as names"
+                f"velocities: expected {len(self.names)} numbers for each axis, one "
+                f"for each name, found {len(self.v)}, {len(self.w)} and "
+                f"{len(self.vy)}"
             )
 
         for name, v, w, vy in zip(self.names, self.v, self.w, self.vy, strict=True):
@@ -183,6 +189,53 @@ class ReplaceScene(Change):
     """The map was replaced."""
 
     scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceFloor(Change):
+    """The floor was replaced."""
+
+    floor: Floor | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetZone(Change):
+    """A zone of the floor was added or replaced."""
+
+    zone: FloorZone
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveZone(Change):
+    """The zones of a name were removed from the floor."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFloor(Change):
+    """Levels of a pheromone field were raised.
+
+    Attributes
+    ----------
+    field : str
+        Name of the field.
+    points : tuple of (float, float)
+        Points in the world, m.
+    amounts : tuple of float
+        Amount for each point.
+    """
+
+    field: str
+    points: tuple[tuple[float, float], ...]
+    amounts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearField(Change):
+    """All levels of a pheromone field were set to 0."""
+
+    field: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +289,7 @@ class WriteDevice(Change):
 class SetRays(Change):
     """The rays of a laser were set, or the rays of its model were restored (None).
 
-    `rays` holds the bearing of the first ray and the spacing, rad, and the number.
+    `rays` holds the bearing of the first ray and the spacing, rad, and the number of rays.
     """
 
     robot: str
@@ -308,7 +361,7 @@ class Reset(Change):
 
 
 JUMPS: Final = (Restore, Reset)
-"""Changes after which time and every other part of the world may differ."""
+"""Kinds of changes that may set back time and replace the whole state of the world."""
 
 
 class Journal:
@@ -329,7 +382,7 @@ class Journal:
         listener : callable
             Called with each entry.
         on_velocity : callable, optional
-            Called in its place, without an entry, for velocities of one body. There may be
+            Called instead of `listener`, without an entry, for velocities of one body. There may be
             thousands of them in a second.
         """
         reader = _Reader(arguments.function(listener, "listener"), on_velocity)
@@ -338,7 +391,9 @@ class Journal:
 
     @property
     def is_read(self) -> bool:
-        """Whether there are listeners, and no enclosing change is being recorded."""
+        """Whether changes are recorded: there are listeners, and no enclosing change is
+        in progress.
+        """
         return bool(self._readers) and not self._depth
 
     def note(self, tick: int, source: str | None, change: Change) -> None:
@@ -346,6 +401,15 @@ class Journal:
 
         A listener that raises is unregistered, because its record would have a gap. The
         simulation continues.
+
+        Parameters
+        ----------
+        tick : int
+            Number of steps done.
+        source : str or None
+            Source of the change; None: the present actor, see `acting`.
+        change : Change
+            Change that has just been made.
         """
         if self.is_read:
             self._order += 1
@@ -361,7 +425,19 @@ class Journal:
     def note_velocity(
         self, tick: int, source: str, name: str, command: SetVelocity
     ) -> None:
-        """Record a `Submit` of velocities; call it only if `is_read`."""
+        """Record a `Submit` of velocities; call it only if `is_read`.
+
+        Parameters
+        ----------
+        tick : int
+            Number of steps done.
+        source : str
+            Source of the command.
+        name : str
+            Name of the body.
+        command : SetVelocity
+            Velocities in SI units.
+        """
         self._order += 1
         for reader in tuple(self._readers):
             try:
@@ -375,7 +451,7 @@ class Journal:
                 self._failed(reader)
 
     def _failed(self, reader: _Reader) -> None:
-        """Unregister a failing listener, because a record with a gap is useless."""
+        """Unregister a listener that has raised, because a record with a gap is useless."""
         log.exception(
             "internal error: a listener of the journal failed and is unregistered: %r",
             reader.listener,
@@ -387,7 +463,7 @@ class Journal:
             self._readers.remove(reader)
 
     def __enter__(self) -> None:
-        """Suppress records in the block, whose changes are parts of a recorded one."""
+        """Record nothing inside the block: its changes are parts of a change that is recorded."""
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -402,19 +478,24 @@ __all__ = [
     "Attach",
     "Change",
     "Claim",
+    "ClearField",
     "Describe",
     "Detach",
     "Entry",
     "Journal",
     "Listener",
+    "MarkFloor",
     "RemoveBox",
     "RemoveRobots",
+    "RemoveZone",
+    "ReplaceFloor",
     "ReplaceScene",
     "Reset",
     "Restore",
     "SetDynamics",
     "SetParameters",
     "SetRays",
+    "SetZone",
     "Settle",
     "Submit",
     "SubmitEach",

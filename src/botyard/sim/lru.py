@@ -10,14 +10,23 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """LRU cache of at most `most` values."""
+    """Cache of at most `most` values that drops the least recently used one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._values: dict[K, V] = {}
 
     def of(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, and call `make` if the cache does not hold it."""
+        """Return the value of a key; make the value if the cache does not hold it.
+
+        Parameters
+        ----------
+        key : hashable
+            Everything that the value depends on.
+        make : callable
+            Returns the value of the key. If the cache is full, the value that was not
+            used for the longest time is dropped for it.
+        """
         value = self._values.pop(key) if key in self._values else make()
         # A dictionary keeps the order of insertion, so the key used last stands last.
         self._values[key] = value

@@ -16,8 +16,15 @@ MANY_ROBOTS = 100
 def making_robots(count: int, tables: Iterable[Table]) -> Iterator[None]:
     """Reserve rows of device tables for `count` robots, and collect no garbage.
 
-    All new objects stay, so that collections would search them again and again. Few
-    robots are not worth the change.
+    All new objects stay, so that collections would search them again and again.
+    Collections continue if there are fewer than `MANY_ROBOTS` robots.
+
+    Parameters
+    ----------
+    count : int
+        Number of robots that the body of the ``with`` statement makes.
+    tables : iterable of Table
+        Device tables of the engine. Each grows once to its final size.
     """
     with contextlib.ExitStack() as stack:
         for table in tables:

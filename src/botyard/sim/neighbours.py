@@ -1,6 +1,6 @@
 """Neighbours of robots: the nearest ones, all within a radius, and those in sight.
 
-Each query sorts the robots anew, so that it holds for their present positions.
+Each query sorts the robots again, so that it holds for their present positions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from botyard.native.kinds import Pack
 MAX_NEIGHBOURS: Final = 10_000
 """Highest number of neighbours per robot that a caller can request.
 
-Results have that many places even if there are fewer robots.
+Results have this number of places even if there are fewer robots.
 """
 MAX_RADIUS_M: Final = 1e6
 """Greatest radius in which neighbours are searched, m."""
@@ -62,7 +62,7 @@ class Links(NamedTuple):
     """Range and bearing from each robot to the robots that it sees.
 
     Robot i receives from ``senders[offsets[i] : offsets[i + 1]]``, the nearest first.
-    ``messages[links.senders]`` is all that is received, for an array with one message
+    ``messages[links.senders]`` are all received messages, for an array with one message
     of each robot.
 
     Attributes
@@ -102,10 +102,11 @@ class Nearby(NamedTuple):
     distances : (w, n, k) float64
         Distances between centres, m.
     poses : (w, n, k, 3) float64
-        Their poses in the frame of the robot: ahead, m; to the left, m; heading, rad in
-        (−π, π].
+        Poses of these robots in the frame of the robot: ahead, m; to the left, m; heading,
+        rad in (−π, π].
     velocities : (w, n, k, 3) float64
-        Their velocities along the axes of the robot, m/s, m/s, rad/s, relative to the world.
+        Velocities of these robots relative to the world, along the axes of the robot: m/s,
+        m/s, rad/s.
     """
 
     indices: I8
@@ -144,8 +145,19 @@ def nearest(poses: F8, k: int) -> tuple[I8, F8]:
 def nearby(poses: F8, velocities: F8, k: int) -> Nearby:
     """Return the `k` nearest robots of each robot with their poses and velocities.
 
-    `poses` and `velocities`, (w, n, 3): in the frame of the world, and in robots' own
-    frames.
+    Parameters
+    ----------
+    poses : (w, n, 3) float64
+        Poses of n robots in w worlds, in the frame of the world: m, m, rad.
+    velocities : (w, n, 3) float64
+        Velocities of the robots, each in its own frame: m/s, m/s, rad/s.
+    k : int
+        Number of robots to find, at least 1.
+
+    Returns
+    -------
+    Nearby
+        Arrays with k places for each robot.
     """
     near, far = nearest(poses, k)
     result = Nearby(near, far, np.empty((*near.shape, 3)), np.empty((*near.shape, 3)))
@@ -161,9 +173,19 @@ def nearby(poses: F8, velocities: F8, k: int) -> Nearby:
 
 
 def within(poses: F8, radius: float) -> Neighbours:
-    """Return the robots within `radius` m of each of n robots, see `Fleet.within`.
+    """Return the robots within `radius` of each of n robots, see `Fleet.within`.
 
-    `poses`: (n, 3) float64.
+    Parameters
+    ----------
+    poses : (n, 3) float64
+        Poses in one world: m, m, rad. Headings do not matter.
+    radius : float
+        Greatest distance between centres, m.
+
+    Raises
+    ------
+    ArgumentError
+        There are more than `MAX_PAIRS` neighbours.
     """
     n = len(poses)
     offsets = np.zeros(n + 1, np.int64)
@@ -180,7 +202,22 @@ def within(poses: F8, radius: float) -> Neighbours:
 def links(world: Pack[World], rows: I8, radius: float, occlusion: Occlusion) -> Links:
     """Return range and bearing between robots, see `Fleet.range_and_bearing`.
 
-    `rows`, (n,): row of each robot in the arrays of the world.
+    Parameters
+    ----------
+    world : Pack of World
+        Arrays of all bodies and walls, as kernels take them.
+    rows : (n,) int64
+        Row of each robot in these arrays. Robots are counted in this order in the
+        result.
+    radius : float
+        Greatest range between centres, m.
+    occlusion : str
+        Key of `OCCLUSIONS`: things that hide robots from one another.
+
+    Raises
+    ------
+    ArgumentError
+        There are more than `MAX_PAIRS` pairs of robots within the radius.
     """
     n, (state, bodies) = len(rows), (world.value.state, world.value.bodies)
     behind = OCCLUSIONS[occlusion]
@@ -227,7 +264,7 @@ def checked_count(k: int) -> int:
     Raises
     ------
     ArgumentError
-        It is not a whole number from 1 to `MAX_NEIGHBOURS`.
+        The value is not a whole number from 1 to `MAX_NEIGHBOURS`.
     """
     return arguments.whole(k, "k", low=1, high=MAX_NEIGHBOURS)
 
@@ -238,17 +275,39 @@ def checked_radius(radius: float) -> float:
     Raises
     ------
     ArgumentError
-        It is not a number from 0 to `MAX_RADIUS_M`.
+        The value is not a number from 0 to `MAX_RADIUS_M`.
     """
     return arguments.number(radius, "radius", low=0.0, high=MAX_RADIUS_M, unit="m")
 
 
 def _counted(poses: F8, radius: float, strips: Pack[Strips], offsets: I8) -> int:
-    """Write offsets of neighbours, (n + 1,), and return their number."""
+    """Count the neighbours of all robots.
+
+    Parameters
+    ----------
+    poses : (n, 3) float64
+        Poses: m, m, rad.
+    radius : float
+        Greatest distance between centres, m.
+    strips : Pack of Strips
+        Workspace for n robots; it holds the sorted robots afterwards.
+    offsets : (n + 1,) int64
+        Output: index of the first neighbour of each robot, and their number.
+
+    Returns
+    -------
+    int
+        Number of all neighbours.
+
+    Raises
+    ------
+    ArgumentError
+        There are more than `MAX_PAIRS` neighbours.
+    """
     total = count_within(
         np.ascontiguousarray(poses), radius, MAX_PAIRS, strips, offsets
     )
-    # Their number grows with the square of a crowd.
+    # In a crowd, the number of neighbours grows with the square of the robots.
     if total < 0:
         raise ArgumentError(
             f"radius: expected one with at most {MAX_PAIRS:,} neighbours of all robots "
@@ -259,8 +318,9 @@ def _counted(poses: F8, radius: float, strips: Pack[Strips], offsets: I8) -> int
 
 
 def _strips(n: int) -> Pack[Strips]:
-    """Return a workspace for `n` robots, to be put back into `_SPARE` after its use."""
-    # Kernels run without the interpreter's lock, so that each call takes its own.
+    """Return a workspace for `n` robots, to be returned to `_SPARE` after its use."""
+    # Kernels run without the interpreter's lock, so that each call needs its own
+    # workspace.
     try:
         last = _SPARE.pop()
     except IndexError:

@@ -17,9 +17,21 @@ def page(
     rows: Sequence[Sequence[object]],
     picture: bytes = b"",
 ) -> str:
-    """Return a title, a picture (PNG) and a table as HTML.
+    """Return a title, a picture and a table as HTML.
 
     All text is escaped. Numbers have three decimal places.
+
+    Parameters
+    ----------
+    title : str
+        Line above the table.
+    heads : sequence of str
+        Heads of the columns.
+    rows : sequence of sequences
+        Cells, as many as heads. At most `MAX_ROWS` rows are shown; the others are only
+        counted, and need no content.
+    picture : bytes
+        PNG file; empty: no picture.
     """
     parts = [f"<p><b>{escape(title)}</b></p>"]
     if picture:

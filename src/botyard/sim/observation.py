@@ -42,14 +42,25 @@ class Observable(Restorable[R]):
     def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
         """Call `look` with the snapshot after every step.
 
-        For observers that change nothing, such as a recording. They are not a part of
-        the world, and clones do not have them. An exception is logged, and ends the
-        calls.
+        Use this method for observers that change nothing, such as a recording.
+        Observers are not a part of the world, and clones do not have them. An exception
+        is logged, and ends the calls.
+
+        Parameters
+        ----------
+        look : callable
+            Takes the snapshot, which is valid until the step after the next; its result
+            is ignored.
 
         Returns
         -------
         callable
             Ends the calls.
+
+        Raises
+        ------
+        ArgumentError
+            `look` is not callable.
         """
         return self._looks.add(arguments.function(look, "look"))
 
@@ -66,8 +77,8 @@ class Observable(Restorable[R]):
     def events(self) -> ContactLog:
         """Contacts of robots with time, place and partner.
 
-        They are logged from the first use on, over all episodes. Clones start a new
-        log.
+        Contacts are logged from the first use of this property on, over all episodes.
+        Clones start a new log.
         """
         # The log costs time in each step, so that it starts with its first use.
         if self._contacts is None:
@@ -78,9 +89,9 @@ class Observable(Restorable[R]):
 
     @property
     def history(self) -> History[Self]:
-        """The last minutes, to look back at and to continue from.
+        """The last minutes of the simulation, to show and to continue from.
 
-        It is off until `history.keep()` is called.
+        The history is off until `history.keep()` is called.
         """
         if self._history is None:
             self._history = make_history(self)
@@ -191,7 +202,7 @@ class Observable(Restorable[R]):
         rate : float or mapping of str to float, optional
             Highest number of messages per topic and simulated second, or by pattern of topics
             (the first match counts); 0: one for every step. Default: transforms 5, odometry and
-            true poses 2, the rest 10.
+            true poses 2, all others 10.
         split_mb, split : float, optional
             Size, megabytes (10⁶ bytes), or simulated time, s, after which another file starts.
         last : float, optional
@@ -234,7 +245,19 @@ def render(
     options: Mapping[str, Any],
     overwrite: bool,
 ) -> Image:
-    """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
+    """Draw a simulation, and write the picture to a file; see `Simulation.render`.
+
+    Parameters
+    ----------
+    sim : Simulation
+        Simulation to draw.
+    path : str, Path or None
+        File to write; None: only return the picture.
+    options : mapping
+        The other arguments of `Simulation.render` by name.
+    overwrite : bool
+        Also replace a file that botyard did not write.
+    """
     raise NotImplementedError
 
 
@@ -242,7 +265,14 @@ def render(
 def record(sim: Any, path: str | Path, choices: Mapping[str, Any]) -> Recording:
     """Start to record a simulation.
 
-    `choices` are the other arguments of `Simulation.record`.
+    Parameters
+    ----------
+    sim : Simulation
+        Simulation to record.
+    path : str or Path
+        File to write.
+    choices : mapping
+        The other arguments of `Simulation.record` by name.
     """
     raise NotImplementedError
 

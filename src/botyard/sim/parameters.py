@@ -19,8 +19,9 @@ from botyard.devices.laser import laser_bundle
 from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ArgumentError, ModelError
 from botyard.model.beams import Bundle
+from botyard.model.drivechecks import MAX_WHEEL_RATIO
 from botyard.model.kinematics import MAX_RAMP, MAX_SPEED, Axes
-from botyard.model.robot import MAX_WHEEL_RATIO, CommandSpec, RobotSpec
+from botyard.model.robot import CommandSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, check_latency, check_rate
 from botyard.sim.core import Core
 from botyard.sim.readings import Laser, Sonar
@@ -60,7 +61,10 @@ class Equipped(Protocol):
 
 
 def sensors_of(spec: RobotSpec) -> dict[str, LaserSpec | SonarSpec]:
-    """Return the range sensors of a model by the names that `Worlds` gives them."""
+    """Return the range sensors of a model by the names that `Worlds` gives them.
+
+    They are ``laser``, ``laser_2`` … and ``sonar``.
+    """
     found: dict[str, LaserSpec | SonarSpec] = {
         "laser" if k == 0 else f"laser_{k + 1}": one
         for k, one in enumerate(spec.lasers)
@@ -79,14 +83,25 @@ def _bundles(sensor: LaserSpec | SonarSpec) -> tuple[Bundle, ...]:
 def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
     """Expand the values that a program gives to `Values`.
 
-    A parameter without a sensor's name applies to every sensor that has it. A single
-    number fills all elements of a parameter.
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robot, which defines the sensors.
+    given : mapping
+        Number or sequence of numbers by name of the parameter, in SI units. A parameter
+        without a sensor's name applies to every sensor that has it. A single number
+        fills all elements of a parameter.
+
+    Returns
+    -------
+    dict of str to list of float
+        All elements of each parameter; of sensor parameters once for each sensor.
 
     Raises
     ------
     ArgumentError
-        There is no such parameter, its value is not numeric, or it has the wrong number of
-        elements.
+        There is no such parameter, its value is not numeric, or it has the wrong number
+        of elements.
     """
     found: dict[str, list[float]] = {}
     sensors = sensors_of(spec)
@@ -128,6 +143,14 @@ def _numbers(name: str, value: Any, count: int) -> list[float]:
 def check(spec: RobotSpec, values: Values) -> None:
     """Refuse values of `spread` that are out of range for a robot model.
 
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robot.
+    values : mapping of str to sequence of float
+        Values that the robot already has, and new ones. They are checked together,
+        because limits depend on each other.
+
     Raises
     ------
     ArgumentError
@@ -140,7 +163,7 @@ def check(spec: RobotSpec, values: Values) -> None:
         elif base == "wheel_ratio":
             low, high = (
                 (1.0 / MAX_WHEEL_RATIO, MAX_WHEEL_RATIO)
-                if spec.kinematics.has_two_wheels
+                if spec.kinematics.measures_by_pair
                 else (1.0, 1.0)
             )
         elif base in BEAMS:
@@ -172,7 +195,10 @@ def check(spec: RobotSpec, values: Values) -> None:
         least = values.get(f"range_min {key}", [b.r_min for b in bundles])
         most = values.get(f"range_max {key}", [b.r_max for b in bundles])
         if any(a > b for a, b in zip(least, most, strict=True)):
-            raise ArgumentError(f"range_min {key}: expected at most range_max")
+            raise ArgumentError(
+                f"range_min {key}: expected at most range_max, {list(most)} m, found "
+                f"{list(least)} m"
+            )
 
 
 def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
@@ -189,7 +215,14 @@ def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
 def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
     """Return rate, latency and jitter of a sensor with these parameters.
 
-    `key` is the name of the sensor.
+    Parameters
+    ----------
+    sensor : LaserSpec or SonarSpec
+        Model of the sensor, whose values hold where `values` has none.
+    key : str
+        Name of the sensor, see `sensors_of`.
+    values : mapping of str to sequence of float
+        Checked parameters of the robot.
     """
     own = Delay.of(sensor)
     return Delay(
@@ -200,12 +233,22 @@ def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
 
 
 def apply(core: Core, robot: Equipped, values: Values) -> None:
-    """Apply checked values, together with the parameters that the robot has already."""
+    """Apply checked values, together with the parameters that the robot has already.
+
+    Parameters
+    ----------
+    core : Core
+        World of the robot; columns of its state are changed in place.
+    robot : Equipped
+        Robot with its sensors.
+    values : mapping of str to sequence of float
+        Result of `spread`.
+    """
     engine, row = core.engine, core.engine.rows[robot.name]
     for name, (column, _, _) in COLUMNS.items():
         if name in values:
             getattr(engine.state, column)[row] = values[name]
-            # The column does not change in steps, so that snapshots would miss it.
+            # Steps do not write this column: without the call, snapshots miss the change.
             engine._touch()
 
     new = {
@@ -242,7 +285,17 @@ def _handles(robot: Equipped) -> list[Laser | Sonar]:
 def restore(
     core: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]
 ) -> None:
-    """Restore parameters of a saved state, and reset all other robots to their models."""
+    """Restore parameters of a saved state, and reset all other robots to their models.
+
+    Parameters
+    ----------
+    core : Core
+        World whose columns already have the values of the state.
+    robots : mapping of str to Equipped
+        All robots by name.
+    saved : mapping of str to Values
+        Checked parameters by name of the robot.
+    """
     for name, robot in robots.items():
         # Robots without own parameters still have their models' values.
         if core.parameters.pop(name, None):

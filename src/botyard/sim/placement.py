@@ -14,11 +14,12 @@ import numpy as np
 
 from botyard.api.revisions import Subject
 from botyard.devices.grippertable import open_paddles
-from botyard.engine.build import BodySpec, robot_body
+from botyard.engine.bodyspec import BodySpec, robot_body
 from botyard.engine.simulation import Engine
 from botyard.geometry import Outline, Pose, distance
 from botyard.model.regions import overlaps, placed
 from botyard.model.robot import RobotSpec
+from botyard.model.trailers import trailer_poses
 from botyard.numerics.elementary import hypot
 from botyard.sim.freespace import Around
 
@@ -50,11 +51,33 @@ class Occupied:
         self._cells: dict[tuple[int, int], list[tuple[Pose, float, Parts]]] = {}
 
     def add(self, pose: Pose, radius: float, parts: Parts) -> None:
-        """Add an outline of parts, m, with a bounding circle of a radius, m."""
+        """Add an outline that stands at a pose.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose of the outline's frame in the world: m, m, rad.
+        radius : float
+            Radius of the bounding circle around the frame's origin, m. It is at most
+            the radius with which this object was made.
+        parts : sequence of outlines
+            Polygons in that frame, m.
+        """
         self._cells.setdefault(self._key(pose), []).append((pose, radius, parts))
 
     def is_clear(self, pose: Pose, radius: float, parts: Parts) -> bool:
-        """Return whether an outline overlaps none that was added."""
+        """Return whether an outline overlaps none that was added.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose to test: m, m, rad.
+        radius : float
+            Radius of the bounding circle around the outline's origin, m; at most the
+            radius with which this object was made.
+        parts : sequence of outlines
+            Polygons in the frame of the outline, m.
+        """
         i, j = self._key(pose)
         outline: list[Outline] | None = None
         for key in itertools.product((i - 1, i, i + 1), (j - 1, j, j + 1)):
@@ -77,7 +100,7 @@ class Occupied:
 
 
 class _Searched:
-    """Search for a place, and all that its result depends on.
+    """Result of a search for a place, with a copy of all data that it depends on.
 
     Attributes
     ----------
@@ -93,7 +116,7 @@ class _Searched:
         self._pose, self._mask = engine.state.pose.copy(), engine.state.mask.copy()
 
     def is_valid(self, engine: Engine) -> bool:
-        """Return whether bodies were only added since then."""
+        """Return whether the result still holds: since the search, bodies were only added."""
         n, state = len(self._specs), engine.state
         return (
             self._outlines == engine.feed.last(Subject.OUTLINES)
@@ -104,7 +127,7 @@ class _Searched:
 
 
 class _Grid:
-    """Places of a 1 m grid, nearest first, with places out of the robot's reach last.
+    """Places of a 1 m grid for a robot: first the places within reach, nearest first.
 
     Only walls separate places. Robots and boxes do not, because they may move away. The
     result for each place is cached.
@@ -132,9 +155,20 @@ class _Grid:
         """Latest search of each model, by identity."""
 
     def places(self, limit: int, first: int = 0) -> Iterator[tuple[int, Pose]]:
-        """Yield the nearest `limit` places, those within the robot's reach first.
+        """Yield the nearest places, those within the robot's reach first.
 
-        Each has its number. `first` is the number at which to start.
+        Parameters
+        ----------
+        limit : int
+            Number of places of the spiral to test, and so the greatest number
+            yielded.
+        first : int
+            Number of the place at which to start.
+
+        Yields
+        ------
+        int, Pose
+            Number of the place, and its pose: m, m, rad.
         """
         k = first
         while True:
@@ -149,7 +183,7 @@ class _Grid:
             else:
                 break
 
-        # Last: a robot there could not reach the others.
+        # Try these places last, because a robot there could not reach the others.
         yield from enumerate(self._divided, len(self._reached))
 
     def first_for(self, spec: RobotSpec, engine: Engine) -> int:
@@ -163,7 +197,17 @@ class _Grid:
         return searched.first if searched and searched.is_valid(engine) else 0
 
     def remember(self, spec: RobotSpec, engine: Engine, first: int) -> None:
-        """Note that all places before a number are blocked for a model."""
+        """Note that all places before a number are blocked for a model.
+
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model that was placed.
+        engine : Engine
+            World whose present bodies block the places.
+        first : int
+            Number of the first place that may be free.
+        """
         # Each entry holds a copy of all poses.
         if len(self._searched) >= MAX_SEARCHES and id(spec) not in self._searched:
             self._searched.clear()
@@ -187,7 +231,7 @@ class _Grid:
                 self._reach *= 2.0
             self._around = Around(self._scene, grid, near, radius, self._reach)
 
-        # Both are looked up again, because a larger square has new numbers of regions.
+        # Both regions are searched again, because a larger square numbers them anew.
         region, home = self._around.region(place), self._around.region(self._home)
         # The robot does not fit at `near`: the first place where it does becomes the
         # home.
@@ -205,6 +249,17 @@ so that one grid serves them all.
 
 
 def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
+    """Return the grid of places around a pose, the latest one of the world if it fits.
+
+    Parameters
+    ----------
+    engine : Engine
+        World with walls.
+    near : Pose
+        Centre of the grid: m, m, rad.
+    radius : float
+        Radius of a circle around the origin that lies in the robot, m.
+    """
     found = _grids.get(engine)
     if (
         found is None
@@ -231,7 +286,7 @@ class FreePlaces:
     count : int
         Number of places that will be taken.
     given : sequence of Pose
-        Places that more robots of the model get.
+        Places that other robots of the model will get.
     """
 
     def __init__(
@@ -254,14 +309,26 @@ class FreePlaces:
         bodies = len(engine.specs) + count
         limit = MIN_PLACES + int(4.0 * width * width * bodies)
         grid = _grid_around(engine, near, _inner_radius(self._body))
-        # Places of given robots are not blocked in the world.
+        # The given robots are not in the world, so that no result is remembered.
         self._grid = None if given else grid
         self._places = grid.places(
             limit, grid.first_for(spec, engine) if self._grid else 0
         )
 
     def take(self, count: int) -> list[Pose]:
-        """Return the next `count` places that are free now, padded with `near`."""
+        """Return the next places that are free now.
+
+        Parameters
+        ----------
+        count : int
+            Number of places. No place is returned twice.
+
+        Returns
+        -------
+        list of Pose
+            `count` poses, m, m, rad. `near` fills the end of the list if the search ran
+            out of places; a robot there touches something.
+        """
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (one := next(self._places, None)) is not None:
@@ -292,9 +359,9 @@ def places_back(
     engine : Engine
         Engine of the world.
     robots, boxes : mapping of str to Pose
-        Start poses by name of the body. Boxes always return to theirs. A robot returns to
-        its start even if that is inside a wall. If another body is there, or goes there, it
-        gets the nearest free place on the 1 m grid around its start.
+        Start poses by name of the body. Boxes always return to their starts. A
+        robot returns to its start even if that is inside a wall. If another body is there,
+        or returns there, it gets the nearest free place on the 1 m grid around its start.
 
     Returns
     -------
@@ -362,17 +429,36 @@ def _inner_radius(body: BodySpec) -> float:
 
 
 def on_trial(spec: RobotSpec) -> BodySpec:
-    """Return the body for testing places for a robot: its outline with open gripper."""
+    """Return the body for testing places for a robot.
+
+    It has the outline with open gripper, and of trailers in a straight line.
+    """
     body = robot_body(spec, " placing ")
-    return replace(body, parts=(*body.parts, *open_paddles(spec)))
+    behind = tuple(
+        placed(one.outline, pose)
+        for one, pose in zip(
+            spec.trailers, trailer_poses(spec.trailers, Pose()), strict=True
+        )
+    )
+    return replace(body, parts=(*body.parts, *open_paddles(spec), *behind), trailers=())
 
 
 @cache
 def _ring(k: int) -> tuple[tuple[int, int], ...]:
     """Return offsets of a square grid from k to less than k + 1 away, nearest first.
 
-    Ties go to lower y, because the original program lines robots up at 1 m steps
-    towards negative y.
+    Offsets at equal distances have ascending y, because the original program lines
+    robots up at 1 m steps towards negative y.
+
+    Parameters
+    ----------
+    k : int
+        Inner radius of the ring in steps of the grid.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Offsets along x and y in steps of the grid.
     """
     inner, outer = k * k, (k + 1) * (k + 1)
     offsets = [(i, j) for i in range(-k, k + 1) for j in _columns(i * i, inner, outer)]
@@ -381,7 +467,15 @@ def _ring(k: int) -> tuple[tuple[int, int], ...]:
 
 
 def _columns(square: int, inner: int, outer: int) -> Iterator[int]:
-    """Yield each j with inner <= square + j² < outer."""
+    """Yield each j with inner <= square + j² < outer.
+
+    Parameters
+    ----------
+    square : int
+        Square of the other coordinate, in steps of the grid.
+    inner, outer : int
+        Squares of the inner and the outer radius of the ring.
+    """
     low = math.isqrt(max(0, inner - square - 1)) + 1 if inner > square else 0
     high = math.isqrt(outer - square - 1)
     for j in range(low, high + 1):
@@ -391,7 +485,15 @@ def _columns(square: int, inner: int, outer: int) -> Iterator[int]:
 
 
 def _spiral(home: Pose, spacing: float) -> Iterator[Pose]:
-    """Yield places of a square grid around `home`, nearest first, with its heading."""
+    """Yield places of a square grid around `home` without end, nearest first.
+
+    Parameters
+    ----------
+    home : Pose
+        Centre of the grid. Each place has its heading.
+    spacing : float
+        Edge of the grid, m.
+    """
     for k in itertools.count():
         for i, j in _ring(k):
             yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

@@ -21,10 +21,10 @@ FAR_OUTSIDE = 100.0
 MAX_CROWDING = 50.0
 """Mean number of walls per occupied grid cell above which a warning is given.
 
-Ray casting is slow then; about four walls per cell are usual.
+Ray casting is slow in such a map; about four walls per cell are usual.
 """
 MAX_WARNED_ROBOTS = 5
-"""Highest number of robots that warnings of one kind name; the rest is counted."""
+"""Highest number of robots that warnings of one kind name; others are only counted."""
 
 
 def doubtful_places(
@@ -73,6 +73,13 @@ def doubtful_map(scene: Scene, grid: Grid) -> str | None:
 
     The cells of the grid grow with the extent of the map. One stray point far outside
     makes them so large that most walls share a few cells.
+
+    Parameters
+    ----------
+    scene : Scene
+        Map whose extent the warning names.
+    grid : Grid
+        Wall grid of the map, in which the walls of each cell are counted.
     """
     walls = crowding(grid)
     if walls <= MAX_CROWDING:
@@ -86,7 +93,13 @@ def doubtful_map(scene: Scene, grid: Grid) -> str | None:
 
 
 def to_warnings(text: str) -> None:
-    """Issue a Python warning at the line of the user's program that caused it."""
+    """Issue a Python warning at the line of the user's program that caused it.
+
+    Parameters
+    ----------
+    text : str
+        Warning to show. Python shows the same text only once per line of the program.
+    """
     # The caller's line is the first frame outside of the package.
     level, frame = 1, sys._getframe(0)
     while (

@@ -41,6 +41,18 @@ class Places:
         """Return start poses of `count` more robots of a model.
 
         The first robot of all gets the map's home, the others the nearest free places.
+
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model of all these robots.
+        count : int
+            Number of robots.
+
+        Returns
+        -------
+        list of Pose
+            Poses in the world, m, m, rad. Where no place is free, the home itself.
         """
         start = self._core.scene.start
         # The first robot gets the home even if something is there, because the map
@@ -51,11 +63,26 @@ class Places:
     def near(
         self, spec: RobotSpec, near: Pose, count: int, *, given: Sequence[Pose] = ()
     ) -> list[Pose]:
-        """Return the `count` places nearest to `near` for robots of a model.
+        """Return the places nearest to a pose for robots of a model.
 
-        Places are on a 1 m grid around `near`. Robots there touch neither anything else
-        nor each other, nor robots of the model at the poses `given`. `near` itself
-        fills missing places.
+        Places are on a 1 m grid. Robots there touch nothing else, and do not touch each
+        other.
+
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model of all these robots.
+        near : Pose
+            Centre of the grid: m, m, rad. All places have its heading.
+        count : int
+            Number of places.
+        given : sequence of Pose
+            Poses that other robots of the model will have; no place touches them.
+
+        Returns
+        -------
+        list of Pose
+            `count` poses, nearest first; `near` itself fills missing places.
         """
         return FreePlaces(self._core.engine, spec, near, count, given).take(count)
 
@@ -69,7 +96,16 @@ class Places:
     def is_free_for(self, robot: Member) -> Callable[[Pose], bool]:
         """Return a function that tests a pose of a robot for contact with other things.
 
-        It is valid until something moves, comes or goes.
+        Parameters
+        ----------
+        robot : Member
+            Robot to move. Its own present place does not count as taken.
+
+        Returns
+        -------
+        callable
+            Takes a pose in the world, and returns whether the robot touches nothing
+            there. It is valid until a body moves, is added or is removed.
         """
         engine = self._core.engine
         row = engine.rows[robot.name]
@@ -79,7 +115,17 @@ class Places:
     def random(self, spec: RobotSpec, index: int = 0) -> Pose:
         """Draw a place within the bounds of the map at which a robot touches nothing.
 
-        See `random_many`.
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model of the robot.
+        index : int
+            Number of the draw; another number gives another place.
+
+        Raises
+        ------
+        WorldError
+            No place was found in `MAX_TRIES` tries.
         """
         return self.random_many(spec, index, 1)[0]
 
@@ -88,14 +134,27 @@ class Places:
     ) -> list[Pose]:
         """Draw places within the bounds of the map at which robots touch nothing.
 
-        The robots do not touch each other either, nor robots of the model at the poses
-        `given`. A world without a map has bounds of 20 m × 20 m. If the bounds are
-        narrower than the robot, for example around a single straight wall, 5 m are
-        added around them.
+        A world without a map has bounds of 20 m × 20 m. If the bounds are narrower than
+        the robot, for example around a single straight wall, 5 m are added around them.
 
-        Draws depend on the seed of the simulation and on the number of the place, from
-        `first` to `first + count - 1`. Different robots get different places, and a run
-        can be repeated.
+        Draws depend on the seed of the simulation and on the number of the place.
+        Different robots get different places, and a run can be repeated.
+
+        Parameters
+        ----------
+        spec : RobotSpec
+            Model of all these robots.
+        first : int
+            Number of the first place; further places have the next numbers.
+        count : int
+            Number of places.
+        given : sequence of Pose
+            Poses that other robots of the model will have; no place touches them.
+
+        Returns
+        -------
+        list of Pose
+            Poses in the world, m, m, rad, which do not touch each other.
 
         Raises
         ------
@@ -125,7 +184,10 @@ class Places:
                 if occupied.is_clear(pose, radius, body.parts) and is_free(pose):
                     break
             else:
-                raise WorldError("no free place for a robot was found in this map")
+                raise WorldError(
+                    "no free place for a robot was found in this map in "
+                    f"{MAX_TRIES} random tries"
+                )
 
             found.append(pose)
             occupied.add(pose, radius, body.parts)
@@ -135,7 +197,13 @@ class Places:
 
 @lru_cache(maxsize=2)
 def bounds_of(scene: Scene) -> tuple[float, float, float, float] | None:
-    """Return `Scene.bounds`, cached because it reads all walls."""
+    """Return the bounds of a map, cached because `Scene.bounds` reads all walls.
+
+    Returns
+    -------
+    tuple of float or None
+        Least x and y, greatest x and y, m; None: the map is empty.
+    """
     return scene.bounds
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from botyard.api import arguments
 from botyard.api.revisions import Subject
 from botyard.engine import commands as cmd
-from botyard.engine.build import box_body, robot_body
+from botyard.engine.bodyspec import box_body
 from botyard.engine.layout import F8, Grid
 from botyard.errors import ArgumentError, WorldError
 from botyard.formats.models import find_robot
@@ -23,11 +23,14 @@ from botyard.model.library import load_laser
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene, check_extent
+from botyard.model.trailers import trailer_name, trailer_poses
 from botyard.names import body_name, check_name
 from botyard.numerics.elementary import hypot
 from botyard.sim.bodies import Bodies
+from botyard.sim.floorview import FloorView
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox
+from botyard.sim.placement import on_trial
 from botyard.sim.placement_warnings import doubtful_places
 from botyard.sim.places import bounds_of
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
@@ -79,8 +82,8 @@ class Population(Bodies, Generic[R]):
         pose : Pose or tuple, optional
             True pose x, y (m), th (rad). Default: the next free place at the map's home.
         lasers : sequence of str, optional
-            Laser models in place of the model's own, mounted at its first laser, or at its
-            centre.
+            Laser models in place of the model's own, mounted at the pose of its first laser, or
+            at its centre without a laser.
         controller : str, class, function, optional
             Controller that drives the robot while no client does. See
             `botyard.Robot.set_controller`, also for its errors.
@@ -90,7 +93,7 @@ class Population(Bodies, Generic[R]):
         Raises
         ------
         ModelError, ModelFileError
-            Unknown model; a file with errors.
+            The model is unknown, or its file has errors.
         WorldError
             The name is taken, or breaks the rule for names (`botyard.names`).
         ArgumentError
@@ -124,10 +127,13 @@ class Population(Bodies, Generic[R]):
         lasers: Sequence[str] | None = None,
         controller: Controlling | None = None,
         controller_options: Mapping[str, Any] = MappingProxyType({}),
+        trailers: bool = True,
     ) -> list[R]:
-        """Add many robots of one model at once, between two steps.
+        """Add many robots of one model in one call, between two steps.
 
-        This is much faster than one by one. Nothing is added if an argument is wrong.
+        This is much faster than separate calls of `add_robot`. Nothing is added if an
+        argument is wrong. The trailers of a model are robots without a drive, in a straight
+        line behind it, which clients cannot claim.
 
         Parameters
         ----------
@@ -135,6 +141,8 @@ class Population(Bodies, Generic[R]):
             True poses x, y (m), th (rad).
         names : sequence of str, optional
             Unique names. Default: the model's name with numbers.
+        trailers : bool
+            Whether the trailers of the model are added as well.
         model, lasers, controller, controller_options
             See `add_robot`, also for errors.
         """
@@ -155,24 +163,33 @@ class Population(Bodies, Generic[R]):
 
         for name in names:
             check_name(name)
-        if not isinstance(controller_options, Mapping) or (
-            controller_options and controller is None
-        ):
-            expected = (
-                "names with values"
-                if controller is not None
-                else "a controller for them"
-            )
+        behind = _behind(spec, names, starts) if trailers else []
+        for one in behind:
+            for name in one.names:
+                if name in core.engine.rows:
+                    raise WorldError(
+                        f'a body named "{name}" already exists; a trailer needs this name'
+                    )
+        if controller_options and controller is None:
             raise ArgumentError(
-                f"controller_options: expected {expected}, found "
+                "controller: expected the controller of these controller_options, "
+                "found None"
+            )
+        if not isinstance(controller_options, Mapping):
+            raise ArgumentError(
+                "controller_options: expected names with values, found "
                 f"{arguments.found(controller_options)}"
             )
 
         core.check_thread()
-        # Handles of sensors note their rays; the entry below covers them.
+        # Handles of sensors record their rays, which the entry below includes.
         with core.journal:
             robots = core.insert_robots(spec, names, starts)
         core.note(None, AddRobots, spec, tuple(names), tuple(starts))
+        for one in behind:
+            core.insert_robots(one.spec, one.names, one.starts)
+            core.note(None, AddRobots, one.spec, tuple(one.names), tuple(one.starts))
+            core.unserve(one.names)
         if controller is not None:
             try:
                 for robot in robots:
@@ -189,17 +206,22 @@ class Population(Bodies, Generic[R]):
     def remove_robot(self, name: str) -> None:
         """Remove a robot between two steps.
 
-        Raise UnknownNameError (a KeyError) if no robot has that name.
-        """
-        self.remove_robots([name])
-
-    def remove_robots(self, names: Sequence[str]) -> None:
-        """Remove many robots at once; much faster than one by one.
+        Its handle and the handles of its sensors raise UnknownNameError from then on.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: a robot does not exist. None is removed then.
+            A KeyError: no robot has that name.
+        """
+        self.remove_robots([name])
+
+    def remove_robots(self, names: Sequence[str]) -> None:
+        """Remove many robots in one call, which is much faster than one call for each.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: a robot does not exist. In this case, no robot is removed.
         """
         core = self.core
         core.check_thread()
@@ -210,9 +232,16 @@ class Population(Bodies, Generic[R]):
             if not isinstance(name, str) or name not in core.robots:
                 raise arguments.unknown(name, core.robots, "robot")
 
-        core.remove_robots(names)
+        # Trailers leave with the robot that pulls them.
+        trailers = [one for name in names for one in core.engine.trailers_of(name)]
+        core.remove_robots([*dict.fromkeys([*names, *trailers])])
 
     # -- Map
+
+    @property
+    def floor(self) -> FloorView:
+        """The floor: colours, zones, and pheromone fields to read and write."""
+        return self.core.floor
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
         """Replace the map between two steps (MAP-014).
@@ -244,6 +273,13 @@ class Population(Bodies, Generic[R]):
         Movable objects keep their places, and stop. The map is replaced, as by
         `replace_scene`. For many walls, build a map with all of them
         (`botyard.MapBuilder`).
+
+        Parameters
+        ----------
+        *points : tuple of float
+            Corners x, y of a polyline in the frame of the map, m. Each pair of
+            successive corners is a wall; a closed outline repeats its first corner at
+            the end.
 
         Raises
         ------
@@ -303,7 +339,15 @@ class Population(Bodies, Generic[R]):
     def remove_box(self, name: str) -> None:
         """Remove a box of the map between two steps.
 
-        Raise UnknownNameError (a KeyError) if no box has that name.
+        Parameters
+        ----------
+        name : str
+            Name of the box's body, as `add_box` returned it.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: no box has that name.
         """
         core = self.core
         core.check_thread()
@@ -335,7 +379,7 @@ class Population(Bodies, Generic[R]):
 
         Places lie within the bounds of the walls, or of the boxes if there are no
         walls. They also lie around the walls if the world is open there, or if robots
-        fit nowhere between walls. The margin is 5 m and the clearance, but ends at the
+        fit nowhere between walls. The margin is 5 m plus the clearance, but ends at the
         raster from which the map was traced. An empty world has 20 m × 20 m around the
         origin.
 
@@ -350,8 +394,8 @@ class Population(Bodies, Generic[R]):
         reachable : bool
             Whether all poses must be in one region, in which circles of the model get from each
             place to every other one, without the clearance. It is the region of the map's home
-            (`scene.start`) if it is free and has room. Otherwise it is the largest region
-            within the bounds of the walls. False: any region, also closed ones.
+            (`scene.start`) if the home is free and the region has room. Otherwise it is the
+            largest region within the bounds of the walls. False: any region, also closed ones.
         index : int
             Number of the draw; another number gives other poses.
 
@@ -365,7 +409,7 @@ class Population(Bodies, Generic[R]):
         ArgumentError
             A parameter is out of range or of another type, or there is no room.
         ModelError, ModelFileError
-            Unknown model; a file with errors.
+            The model is unknown, or its file has errors.
         """
         n, index = (
             arguments.whole(n, "n", low=0, high=MAX_FREE_POSES),
@@ -373,7 +417,7 @@ class Population(Bodies, Generic[R]):
         )
         clearance = checked_clearance(clearance)
         reachable = arguments.flag(reachable, "reachable")
-        body = robot_body(_equipped(model, None), "")
+        body = on_trial(_equipped(model, None))
         radius = max(hypot(x, y) for part in body.parts for x, y in part)
         return self._probe.free_poses(n, radius, clearance, reachable, index)
 
@@ -382,7 +426,7 @@ class Population(Bodies, Generic[R]):
     ) -> F8:
         """Return exact ranges from any places to the walls of the map, without robots.
 
-        For mapping and particle filters.
+        The method serves mapping and particle filters.
 
         Parameters
         ----------
@@ -444,8 +488,47 @@ class Population(Bodies, Generic[R]):
         )
 
 
+class _Behind(NamedTuple):
+    """Trailers with one number, behind several robots of a model."""
+
+    spec: RobotSpec
+    names: list[str]
+    starts: list[Pose]
+
+
+def _behind(
+    spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]
+) -> list[_Behind]:
+    """Return the trailers of robots of one model, by number."""
+    poses = [trailer_poses(spec.trailers, start) for start in starts]
+    return [
+        _Behind(
+            spec.trailer_spec(k + 1),
+            [trailer_name(name, k + 1) for name in names],
+            [one[k] for one in poses],
+        )
+        for k in range(len(spec.trailers))
+    ]
+
+
 def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:
-    """Return the spec of a model, with other lasers if any are named."""
+    """Return the model of a robot, with other lasers if any are named.
+
+    Parameters
+    ----------
+    model : str, Path or RobotSpec
+        As for `Population.add_robot`.
+    lasers : sequence of str or None
+        Laser models that replace the lasers of the model. All have the pose of its
+        first laser, or the robot's origin if it has none. None: keep the model's own.
+
+    Raises
+    ------
+    ModelError, ModelFileError
+        The model is unknown, or its file has errors.
+    ArgumentError
+        `model` or `lasers` is of another type.
+    """
     if not isinstance(model, RobotSpec):
         if not isinstance(model, (str, Path)):
             raise ArgumentError(

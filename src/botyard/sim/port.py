@@ -13,6 +13,9 @@ from typing import Any
 
 from botyard.devices.devicereader import DeviceReader
 from botyard.engine import commands as cmd
+from botyard.engine.layout import F8, I8
+from botyard.engine.steering import SetSteering
+from botyard.engine.velocities import SetVelocities
 from botyard.geometry import Pose
 from botyard.model.devices import DeviceSpec, PioneerFields
 from botyard.model.readings import GripperState, LaserScan, SonarReadings
@@ -25,7 +28,7 @@ from botyard.sim.robot import BaseRobot
 def _bits(
     pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> dict[str, int]:
-    """Return the report bits of a device as integers."""
+    """Return the report bits of a device, by name, as integers."""
     assert pioneer.report is not None
     return {
         str(name): operator.index(value)
@@ -125,8 +128,48 @@ class Port:
     def set_velocity(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
-        """Queue a command of velocities (m/s, rad/s, m/s to the left)."""
+        """Queue a command of velocities. Omitted velocities stay unchanged.
+
+        Parameters
+        ----------
+        v, w, vy : float, optional
+            Forward, m/s; turn rate, rad/s, positive counterclockwise; to the left, m/s.
+
+        Raises
+        ------
+        CommandError
+            A value is not a finite number.
+        """
         self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def set_steering(
+        self, steer: float, v: float | None = None, rate: float | None = None
+    ) -> None:
+        """Queue a steering angle and a velocity; robots without steering ignore it.
+
+        Parameters
+        ----------
+        steer : float
+            Steering angle, rad, positive to the left.
+        v : float, optional
+            Forward velocity, m/s; None keeps it.
+        rate : float, optional
+            Limit of the rate of the angle, rad/s; 0: the model's own; None keeps it.
+
+        Raises
+        ------
+        CommandError
+            A value is not a finite number.
+        """
+        self.issue_command(SetSteering(steer, v, rate))
+
+    def set_velocities(
+        self, rows: I8, v: F8 | None = None, w: F8 | None = None, vy: F8 | None = None
+    ) -> None:
+        """Queue velocities of many robots, as `set_velocity` on the port of each."""
+        self._robot._core.accept_checked_velocities(
+            SetVelocities(rows, v=v, w=w, vy=vy), self._source
+        )
 
     def drive(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
@@ -165,17 +208,42 @@ class Port:
         self._commands.enable(on)
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue limits of speed, m/s, and turn rate, rad/s."""
+        """Queue limits of speed. Omitted limits stay unchanged.
+
+        Parameters
+        ----------
+        v : float, optional
+            Greatest forward speed, m/s, up to the limit of the model.
+        w : float, optional
+            Greatest turn rate, rad/s, also of turns to a heading.
+        """
         self.issue_command(cmd.SetLimits(v=v, w=w))
 
     def set_ramp(
         self, axis: int, accel: float | None = None, decel: float | None = None
     ) -> None:
-        """Queue the acceleration and deceleration of an axis."""
+        """Queue the acceleration and deceleration of an axis.
+
+        Omitted values stay unchanged.
+
+        Parameters
+        ----------
+        axis : int
+            0: forward, 1: to the left, 2: turning.
+        accel, decel : float, optional
+            Magnitudes, not negative, m/s²; of axis 2 rad/s². With 0 the velocity
+            changes immediately.
+        """
         self.issue_command(cmd.SetRamp(axis, accel=accel, decel=decel))
 
     def set_odometry(self, pose: Pose) -> None:
-        """Queue a command that sets the odometry to a pose."""
+        """Queue a command that sets the odometry to a pose.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose of the robot in the odometry frame: m, m, rad.
+        """
         self.issue_command(cmd.SetOdometry(pose))
 
     def reset_limits(self) -> None:
@@ -193,14 +261,35 @@ class Port:
         self._robot._core.put_back([self.name], self._source)
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue a true pose; raise CommandError if too many bodies are there."""
+        """Queue placing the robot at a true pose.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose in the frame of the world: m, m, rad.
+
+        Raises
+        ------
+        CommandError
+            Too many bodies are there, or the pose is out of bounds.
+        """
         self._robot._core.overlap_limit.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
         """Queue one coordinate of the true pose.
 
-        Raise CommandError if too many bodies are there.
+        Parameters
+        ----------
+        axis : int
+            0: x, 1: y, 2: heading.
+        value : float
+            Coordinate, m; heading, rad.
+
+        Raises
+        ------
+        CommandError
+            Too many bodies are there, or the pose is out of bounds.
         """
         # A turn in place cannot crowd other bodies.
         if axis < 2:
@@ -229,11 +318,27 @@ class Port:
         return self._robot.devices
 
     def subscribe_device(self, name: str, on: bool) -> None:
-        """Subscribe to a device, or unsubscribe from it."""
+        """Subscribe to a device, or unsubscribe from it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the device, a key of `devices`.
+        on : bool
+            True: the device measures in every step. False: this session needs it no
+            longer.
+        """
         self._robot.devices[name].subscribe(self._source, on)
 
     def report_bits(self) -> Mapping[str, int]:
-        """Return bits that devices set in the standard information packet, by field."""
+        """Return bits that devices set in the standard information packet.
+
+        Returns
+        -------
+        mapping of str to int
+            Bits by name of the packet's field, for example ``FLAGS``. Bits of several
+            devices in one field are combined.
+        """
         bits: dict[str, int] = {}
         # Devices of a robot never change: look up their kinds once.
         if self._reporting is None:
@@ -262,11 +367,29 @@ class Port:
     def move_joystick(
         self, x: float, y: float, throttle: float, button1: bool, button2: bool
     ) -> None:
-        """Move the joystick that is plugged into the robot."""
+        """Move the joystick that is plugged into the robot.
+
+        Parameters
+        ----------
+        x, y, throttle : float
+            Deflections, as in `Joystick.set`.
+        button1, button2 : bool
+            Whether each button is pressed.
+        """
         self.electrics.joystick.set(x, y, throttle, button1, button2)
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Set the digital inputs selected by `mask` of one byte."""
+        """Set digital inputs of one byte.
+
+        Parameters
+        ----------
+        byte : int
+            Index of the byte.
+        mask : int
+            Bits to set; the other inputs keep their states.
+        states : int
+            New states of these bits.
+        """
         self.electrics.write_inputs(byte=byte, mask=mask, states=states)
 
     def set_analog_input(self, port: int, value: int) -> None:
@@ -293,7 +416,23 @@ class Port:
     def configure_laser(
         self, index: int, angle_min: float, increment: float, count: int
     ) -> None:
-        """Set the first angle, the increment (rad) and the number of rays of a laser."""
+        """Set the rays of a laser.
+
+        Parameters
+        ----------
+        index : int
+            Number of the laser, from 0.
+        angle_min, increment : float
+            Bearing of the first ray in the frame of the laser and spacing of rays, rad,
+            counterclockwise.
+        count : int
+            Number of rays, 0 to 100,000.
+
+        Raises
+        ------
+        ArgumentError
+            A value is not finite, or the number is out of range.
+        """
         self._robot.lasers[index].configure(angle_min, increment, count)
 
     def subscribe_laser(self, index: int, on: bool) -> None:

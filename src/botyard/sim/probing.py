@@ -15,8 +15,8 @@ from botyard.engine.layout import F8, U8
 from botyard.engine.rng import stream_keys, uniform
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import Visible
-from botyard.native.kernels import RowTable
 from botyard.native.kinds import Pack
+from botyard.native.rows import RowTable
 from botyard.navigation.kernels.walls import near_walls
 from botyard.sim.core import Core
 from botyard.sim.freespace import MAX_SPACES, FreeSpace, free_space
@@ -25,11 +25,11 @@ from botyard.sim.lru import Recent
 FREE_STREAM: Final = (1 << 32) + 2
 """Device number of random free poses in the random streams of simulations."""
 MIN_DRAWN, MAX_DRAWN = 64, 4096
-"""Least and greatest number of places that a round draws."""
+"""Least and greatest number of places that one round of a search draws."""
 MAX_VAIN_ROUNDS: Final = 40
-"""Number of vain rounds in succession after which the search gives up.
+"""Number of unsuccessful rounds in succession after which the search ends.
 
-A round is vain if at most one of `VAIN_SHARE` places was free.
+A round is unsuccessful if at most one of `VAIN_SHARE` places was free.
 """
 VAIN_SHARE: Final = 1000
 MAX_RANGE: Final = 1e6
@@ -37,11 +37,11 @@ MAX_RANGE: Final = 1e6
 MAX_NEAR_WALLS: Final = 64
 """Highest number of walls returned for a place."""
 MAX_WALL_REACH_M: Final = 1000.0
-"""Greatest distance of these walls, m."""
+"""Greatest distance of walls that are returned for a place, m."""
 
 
 class _Taken:
-    """Occupied circles in the cells of a grid, so that only near ones are compared."""
+    """Occupied circles, found by cells of a grid, so that only near circles are compared."""
 
     def __init__(self, edge: float) -> None:
         self._edge = edge
@@ -51,7 +51,16 @@ class _Taken:
         self._cells.setdefault(self._cell(x, y), []).append((x, y, radius))
 
     def is_free(self, x: float, y: float, radius: float) -> bool:
-        """Return whether a circle overlaps no occupied circle."""
+        """Return whether a circle overlaps no occupied circle.
+
+        Parameters
+        ----------
+        x, y : float
+            Centre, m.
+        radius : float
+            Radius, m. Its sum with the radius of any occupied circle is at most the
+            edge of a cell.
+        """
         # Cells are at least as large as two circles: nine cells hold all neighbours.
         i, j = self._cell(x, y)
         for a in (i - 1, i, i + 1):
@@ -84,6 +93,17 @@ class Probe:
         self._spaces: Recent[tuple[float, float, bool], FreeSpace] = Recent(MAX_SPACES)
 
     def _space(self, radius: float, clearance: float, reachable: bool) -> FreeSpace:
+        """Return the free space of the present map, from the cache if it is there.
+
+        Parameters
+        ----------
+        radius : float
+            Radius of the circle that represents the robot, m.
+        clearance : float
+            Distance of places from walls, m.
+        reachable : bool
+            Whether all places must be in one region.
+        """
         grid = self._core.engine.grid
         # A new map makes all cached free space invalid.
         if self._map is not grid:
@@ -100,7 +120,31 @@ class Probe:
     def free_poses(
         self, n: int, radius: float, clearance: float, reachable: bool, index: int
     ) -> F8:
-        """Return random free poses; see `Simulation.random_free_poses`."""
+        """Return random free poses; see `Simulation.random_free_poses`.
+
+        Parameters
+        ----------
+        n : int
+            Number of poses.
+        radius : float
+            Radius of the circle that represents the robot, m.
+        clearance : float
+            Distance of the circles from walls, bodies and each other, m.
+        reachable : bool
+            Whether all poses must be in one region.
+        index : int
+            Number of the draw. Seed and index alone determine the poses.
+
+        Returns
+        -------
+        (n, 3) float64
+            Poses: x, y in m, heading in (−π, π] rad.
+
+        Raises
+        ------
+        ArgumentError
+            There is no room for `n` poses.
+        """
         space = self._space(radius, clearance, reachable)
         if not len(space.cells):
             raise ArgumentError(
@@ -148,7 +192,8 @@ class Probe:
                 (math.pi - 2.0 * math.pi * drawn[3]).tolist(),
                 strict=True,
             ):
-                # Drawn places are uniform in free space; this also keeps them apart.
+                # Drawn places are clear of walls; the test keeps them clear of bodies and of
+                # each other.
                 if len(found) < n and taken.is_free(px, py, radius):
                     taken.add(px, py, radius + clearance)
                     found.append((px, py, th))
@@ -168,7 +213,29 @@ class Probe:
     def cast(
         self, xy: ArrayLike, bearing: ArrayLike, range_max: float, *, boxes: bool
     ) -> F8:
-        """Return ranges to the nearest walls and boxes; see `Simulation.cast`."""
+        """Return ranges to the nearest walls and boxes; see `Simulation.cast`.
+
+        Parameters
+        ----------
+        xy : (…, 2) array
+            Places, m.
+        bearing : (…) array
+            Directions in the world frame, rad; shapes are broadcast against each other.
+        range_max : float
+            Range returned if nothing is nearer, m.
+        boxes : bool
+            Whether boxes of the map are visible, at their present poses.
+
+        Returns
+        -------
+        (…) float64
+            Ranges of the common shape, m.
+
+        Raises
+        ------
+        ArgumentError
+            `xy` or `bearing` has another shape, or is not within ±`MAX_COORDINATE`.
+        """
         places, directions = (
             arguments.numbers(xy, "xy"),
             arguments.numbers(bearing, "bearing"),
@@ -197,7 +264,9 @@ class Probe:
             or not (np.abs(directions) <= MAX_COORDINATE).all()
         ):
             raise ArgumentError(
-                f"xy, bearing: expected finite numbers within ±{MAX_COORDINATE:g}"
+                f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}, found "
+                f"magnitudes up to {np.abs(places).max(initial=0.0):g} and "
+                f"{np.abs(directions).max(initial=0.0):g}"
             )
 
         ranges = np.empty(len(places))
@@ -224,7 +293,27 @@ class Probe:
         return ranges.reshape(shape)
 
     def near_walls(self, xy: ArrayLike, reach: float, count: int) -> F8:
-        """Return the walls nearest to places; see `Simulation.near_walls`."""
+        """Return the walls nearest to places; see `Simulation.near_walls`.
+
+        Parameters
+        ----------
+        xy : (…, 2) array
+            Places, m.
+        reach : float
+            Greatest distance of a wall, m.
+        count : int
+            Number of walls of each place.
+
+        Returns
+        -------
+        (…, count, 4) float64
+            Ends of walls, x and y, m, nearest first; NaN fills missing walls.
+
+        Raises
+        ------
+        ArgumentError
+            `xy` has another shape, or is not within ±`MAX_COORDINATE`.
+        """
         places = arguments.numbers(xy, "xy")
         if places.ndim < 1 or places.shape[-1] != 2:
             raise ArgumentError(
@@ -233,7 +322,8 @@ class Probe:
 
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(
-                f"xy: expected finite numbers within ±{MAX_COORDINATE:g}"
+                f"xy: expected numbers within ±{MAX_COORDINATE:g}, found magnitudes up to "
+                f"{np.abs(places).max():g}"
             )
 
         shape = places.shape[:-1]

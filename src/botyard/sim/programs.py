@@ -1,4 +1,4 @@
-"""Functions called before every step: controllers of robots, and functions of the user."""
+"""Functions called before every step: controllers of robots, and other functions of the user."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from botyard.api.extensions import extension
 from botyard.model.world import Program
+from botyard.sim.trips import Trip
 
 Act = Callable[[], None]
 Controlling = str | Callable[..., Any] | Program
@@ -63,7 +64,8 @@ class Programs:
         during the calls, for example with its robot, does not run any more.
         """
         self._taken_off.clear()
-        # A copy, because a program may add or remove functions during the calls.
+        # Loop over a copy, because a program may add or remove functions during the
+        # calls.
         for act in tuple(self.acts):
             # The first test is fast, and nearly always enough.
             if not self._taken_off or act not in self._taken_off:
@@ -74,27 +76,44 @@ class Programs:
         self.acts.append(act)
 
     def take_off(self, act: Act) -> None:
-        """Stop calling a function. Does nothing if it is not called."""
+        """Stop calling a function. The call does nothing for another function."""
         if act in self.acts:
             self.acts.remove(act)
             self._taken_off.append(act)
 
     def assign(self, robot: str, program: Program, act: Act) -> None:
-        """Let a program drive a robot in place of its present program."""
+        """Let a program drive a robot in place of its present program.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+        program : Program
+            Name and options of the program, for saved states and scenarios.
+        act : callable
+            Function to call before every step, without arguments.
+        """
         self.end(robot)
         self.all[robot] = program, act
         self.add(act)
 
     def rest(self, robot: str) -> None:
-        """End the sensor subscriptions of a robot's program until its next call.
+        """End the sensor subscriptions of a robot's program; its next call may subscribe again.
 
-        Does nothing for a robot without a program.
+        The call does nothing for a robot without a program.
         """
         _, act = self.all.get(robot, (None, None))
         # Functions of the user have no such method.
         rest = getattr(getattr(act, "__self__", None), "rest", None)
         if rest is not None:
             rest()
+
+    def trip(self, robot: str) -> Trip | None:
+        """Return the trip that a robot's program makes; None without a trip."""
+        _, act = self.driving.get(robot, (None, None))
+        # Functions of the user have no such attribute.
+        trip: Trip | None = getattr(getattr(act, "__self__", None), "trip", None)
+        return trip
 
     def end(self, robot: str) -> None:
         """End a robot's program and its sensor subscriptions, if it has a program."""
@@ -109,9 +128,9 @@ class Programs:
             self.take_off(act)
 
     def crash(self, robot: str) -> None:
-        """Take note that a robot's program has raised an exception.
+        """Note that a robot's program has raised an exception.
 
-        It is not called until `again` restarts it.
+        The program is not called until `again` restarts it.
         """
         if robot in self.all:
             self.take_off(self.all[robot][1])
@@ -128,8 +147,8 @@ class Programs:
     def again(self) -> Iterator[tuple[str, Program]]:
         """Yield robots and their programs, crashed ones included, to restart them.
 
-        The caller restarts each with `drive`. A program that the caller does not
-        restart keeps its place. Robots removed meanwhile are left out.
+        The caller restarts each with `assign`. A program that the caller does not
+        restart keeps its place. Robots that the caller has removed are left out.
         """
         for robot in tuple(self.all):
             if robot in self.all:
@@ -139,7 +158,13 @@ class Programs:
                 yield robot, self.all[robot][0]
 
     def arrange(self, robots: Sequence[str]) -> None:
-        """Call the programs of all robots in this order, after the user's functions."""
+        """Call the programs of all robots in this order, after the user's functions.
+
+        Parameters
+        ----------
+        robots : sequence of str
+            Names of exactly the robots that have a program, crashed ones included.
+        """
         self.all = {robot: self.all[robot] for robot in robots}
         # A list, because callables need not be hashable.
         mine = [act for _, act in self.all.values()]
@@ -157,14 +182,20 @@ class Programs:
 
 
 def _nothing() -> None:
-    """Stand in for a program that crashed in another simulation."""
+    """Do nothing: function of a program that has crashed in another simulation."""
 
 
 @extension("is_controller")
 def is_controller(name: str, allow_code: bool = False) -> bool:
     """Return whether a controller of that name exists.
 
-    With `allow_code`, code that the name refers to is imported and counts.
+    Parameters
+    ----------
+    name : str
+        Name of a controller, ``module:name`` or ``file.py:name``.
+    allow_code : bool
+        Whether code that the name refers to is imported and counts. False: such a name
+        counts only if the user has registered it.
     """
     raise NotImplementedError
 
@@ -173,7 +204,17 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
 def program_of(controller: object, options: dict[str, Any]) -> Program:
     """Return the program for a name, a class, a function or a `Program`.
 
-    See `Robot.set_controller`.
+    Parameters
+    ----------
+    controller : str, class, function or Program
+        Controller as `Robot.set_controller` takes it.
+    options : dict
+        Options of the controller by name.
+
+    Raises
+    ------
+    ArgumentError
+        The controller is of another type.
     """
     raise NotImplementedError
 
@@ -182,8 +223,22 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
 def employ(robot: Any, program: Program, *, anew: bool = False) -> None:
     """Let a program drive a robot from the next step on.
 
-    Raise the errors of `Robot.set_controller`. With `anew`, an episode has just
-    started, and errors are treated as a crash of the controller.
+    Parameters
+    ----------
+    robot : Robot
+        Robot to drive.
+    program : Program
+        Controller with its options.
+    anew : bool
+        Whether an episode has just started, and the program with it. Errors then count
+        as a crash of the controller, which is logged, and do not reach the caller.
+
+    Raises
+    ------
+    CommandLineError
+        No controller has that name.
+    WorldError
+        An option is unknown, missing, or has an invalid value.
     """
     raise NotImplementedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
@@ -15,7 +15,7 @@ from botyard.devices.laser import laser_bundle
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.layout import F8
-from botyard.model.beams import Bundle
+from botyard.model.beams import PLAIN_OPTICS, Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.readings import LaserScan, SonarReadings
 from botyard.model.sensors import LaserSpec, SonarSpec
@@ -29,7 +29,7 @@ MAX_RAYS = 100_000
 
 
 def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
-    """Apply the latency and the rate of the model to the readings."""
+    """Give a sensor the latency and the measurement rate of its model."""
     delay = Delay.of(spec)
     # Worlds without latency must not spend time on delays.
     if delay != Delay():
@@ -40,7 +40,7 @@ class Laser(ReadOnly):
     """Laser of a robot: `read` returns a scan, and `configure` sets the rays."""
 
     _instead: ClassVar[Mapping[str, str]] = {
-        "ranges": "the next step measures them",
+        "ranges": "call step(): it measures the ranges",
         "spec": "name the lasers when you add the robot: add_robot(model, lasers=[…])",
     }
 
@@ -79,7 +79,7 @@ class Laser(ReadOnly):
 
     def _configure(self, bundle: Bundle) -> None:
         if self._tuned:
-            # `_tuned` holds float fields only.
+            # `_tuned` holds float fields only, as `replace` requires here.
             bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]
         self._bundle = bundle
         self._robot._core.devices.configure(
@@ -91,7 +91,14 @@ class Laser(ReadOnly):
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
-        """Override exactly these fields of the model's beams."""
+        """Override exactly these fields of the model's beams; the rays stay unchanged.
+
+        Parameters
+        ----------
+        fields : mapping of str to sequence of float
+            Fields of `Bundle` with one number each. Fields that are missing get the
+            values of the model back.
+        """
         self._tuned = {name: values[0] for name, values in fields.items()}
         fresh, now = (
             laser_bundle(self.spec, self._robot._core.sensor_noise),
@@ -140,17 +147,32 @@ class Laser(ReadOnly):
 
     @property
     def is_read(self) -> bool:
-        """Whether every step takes a scan, for a subscriber."""
+        """Whether the laser measures in every step because it has a subscriber."""
         return self._robot._core.devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Subscribe `reader` to a scan in every step, or unsubscribe it."""
+        """Subscribe a reader to a scan in every step, or unsubscribe it.
+
+        Without a subscriber the laser measures only when it is read, which saves the
+        time for its rays.
+
+        Parameters
+        ----------
+        reader : str
+            Name of the reader. The laser measures in every step while it has at least
+            one.
+        on : bool
+            True subscribes, False unsubscribes.
+        """
         self._robot._core.devices.subscribe(self._key, reader, on)
 
     def read(self) -> LaserScan:
-        """Return the scan of the present state, and measure it if the step did not.
+        """Return the scan of the present state; measure it now if the last step did not.
 
-        Its arrays are copies that the caller may keep.
+        Returns
+        -------
+        LaserScan
+            Its arrays are copies that the caller may keep.
         """
         scan = self.view()
         return replace(
@@ -158,17 +180,43 @@ class Laser(ReadOnly):
             scan,
             ranges=scan.ranges.copy(),
             intensities=scan.intensities.copy(),
+            echoes=scan.echoes.copy(),
+            echo_intensities=scan.echo_intensities.copy(),
         )
 
     def view(self) -> LaserScan:
         """Return the scan without copying, for interfaces.
 
-        Its arrays are read-only, and valid until the step after the next.
+        Returns
+        -------
+        LaserScan
+            Its arrays are read-only, and valid until the step after the next.
         """
         core, b = self._robot._core, self._bundle
         readings = core.devices.read(core.engine, self._key)
+        stamp, ranges, returns = (
+            core.time_of(readings.tick),
+            core.rounded(readings.ranges),
+            readings.returns,
+        )
+        further: dict[str, Any] = {}
+        if b.optics is not PLAIN_OPTICS:
+            echoes = (b.optics.echoes, b.count)
+            further = {
+                "time_increment": b.time_increment,
+                "echoes": ranges.reshape(echoes),
+                "echo_intensities": returns.reshape(echoes),
+                "white_intensity": b.optics.intensity,
+            }
+            # The measurement ends the sweep, and a stamp is the time of the first ray.
+            stamp, ranges, returns = (
+                stamp - b.lead,
+                ranges[: b.count],
+                returns[: b.count],
+            )
+
         return LaserScan(
-            stamp=core.time_of(readings.tick),
+            stamp=stamp,
             frame_pose=self.spec.pose,
             angle_min=b.angle0,
             angle_max=b.angle0 + b.step * max(b.count - 1, 0),
@@ -176,13 +224,14 @@ class Laser(ReadOnly):
             scan_time=core.dt,
             range_min=b.r_min,
             range_max=b.r_max,
-            ranges=core.rounded(readings.ranges),
-            intensities=readings.returns,
+            ranges=ranges,
+            intensities=returns,
+            **further,
         )
 
     @property
     def ranges(self) -> F8:
-        """Ranges of `read`, m."""
+        """Ranges that `read` returns, m."""
         return self.read().ranges
 
 
@@ -209,7 +258,14 @@ class Sonar(ReadOnly):
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
-        """Override exactly these fields of the beams, one number per transducer."""
+        """Override exactly these fields of the model's beams.
+
+        Parameters
+        ----------
+        fields : mapping of str to sequence of float
+            Fields of `Bundle` with one number for each transducer. Fields that are
+            missing get the values of the model back.
+        """
         bundles = sonar_bundles(self.spec, self._robot._core.sensor_noise)
         for name, values in fields.items():
             bundles = tuple(
@@ -223,11 +279,22 @@ class Sonar(ReadOnly):
 
     @property
     def is_read(self) -> bool:
-        """Whether every step measures, for a subscriber."""
+        """Whether the ring measures in every step because it has a subscriber."""
         return self._robot._core.devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Subscribe `reader` to readings in every step, or unsubscribe it."""
+        """Subscribe a reader to readings in every step, or unsubscribe it.
+
+        Without a subscriber the ring measures only when it is read.
+
+        Parameters
+        ----------
+        reader : str
+            Name of the reader. The ring measures in every step while it has at least
+            one.
+        on : bool
+            True subscribes, False unsubscribes.
+        """
         self._robot._core.devices.subscribe(self._key, reader, on)
 
     def read(self) -> SonarReadings:
@@ -254,5 +321,5 @@ class Sonar(ReadOnly):
 
     @property
     def ranges(self) -> F8:
-        """Ranges of `read`, m."""
+        """Ranges that `read` returns, m."""
         return self.read().ranges

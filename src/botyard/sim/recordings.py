@@ -21,7 +21,7 @@ class Recording(Protocol):
 
     @property
     def error(self) -> str:
-        """Reason why recording has stopped; empty while it works."""
+        """Reason why the recording has stopped; empty while it works."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class Recording(Protocol):
     ) -> Future[Path]:
         """Write the data kept in memory to a file.
 
-        Only for a recording that keeps the last seconds.
+        This is possible only for a recording that keeps the last seconds.
 
         Parameters
         ----------
@@ -81,11 +81,14 @@ class Recording(Protocol):
         ...
 
     def close(self) -> None:
-        """Write the remaining data and end the recording. Does nothing if it has ended."""
+        """Write the remaining data and end the recording.
+
+        The call does nothing if the recording has ended.
+        """
         ...
 
     def __enter__(self) -> Self:
-        """Return the recording."""
+        """Return the recording, which ends with the block."""
         ...
 
     def __exit__(self, *_: object) -> None:

@@ -50,15 +50,15 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
     # Steps cannot be undone.
     if sim.tick > tick:
         raise StateError(
-            f"journal: the next change belongs to tick {tick}, but {sim.tick} steps "
-            "are done: the journal belongs to another world"
+            f"journal: expected a change of tick {sim.tick} or later, found one of "
+            f"tick {tick}: the journal belongs to another world"
         )
 
     while sim.tick < tick:
         # Functions before a step are left out: the journal holds the commands of
         # programs.
         sim.core.engine.step()
-        # Before the changes after this step, like the digests of a recording.
+        # Yielded before the changes after this step, as in a recording.
         yield sim.digest()
 
 
@@ -97,12 +97,20 @@ REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] 
     journal.SubmitVelocities: lambda c, sim, source: sim.core.accept_velocities(
         c.command, source
     ),
-    journal.AddRobots: lambda c, sim, _: sim.add_robots(c.spec, c.poses, c.names),
+    # Trailers have entries of their own.
+    journal.AddRobots: lambda c, sim, _: sim.add_robots(
+        c.spec, c.poses, c.names, trailers=False
+    ),
     journal.Unserve: lambda c, sim, _: sim.core.unserve(c.names),
     journal.RemoveRobots: lambda c, sim, _: sim.remove_robots(c.names),
     journal.RemoveBox: lambda c, sim, _: sim.remove_box(c.name),
     journal.AddBox: lambda c, sim, _: sim.add_box(c.box, c.name),
     journal.ReplaceScene: lambda c, sim, _: sim.replace_scene(c.scene),
+    journal.ReplaceFloor: lambda c, sim, _: sim.floor.replace(c.floor),
+    journal.SetZone: lambda c, sim, _: sim.floor.set_zone(c.zone),
+    journal.RemoveZone: lambda c, sim, _: sim.floor.remove_zone(c.name),
+    journal.MarkFloor: lambda c, sim, _: sim.floor.mark(c.field, c.points, c.amounts),
+    journal.ClearField: lambda c, sim, _: sim.floor.clear(c.field),
     journal.SetDynamics: lambda c, sim, _: sim.set_dynamics(c.name, c.spec),
     journal.Attach: lambda c, sim, _: sim.attach(c.carrier, c.name),
     journal.Detach: lambda c, sim, _: sim.detach(c.name),
@@ -129,7 +137,19 @@ REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] 
 def apply(change: Change, sim: Simulation, source: str) -> None:
     """Replay a change on behalf of a source.
 
-    Raise StateError if `REPLAYS` lacks the class of the change.
+    Parameters
+    ----------
+    change : Change
+        Change that a journal has recorded.
+    sim : Simulation
+        World to change, in the state in which the change was recorded.
+    source : str
+        Source of the change, in the order of commands.
+
+    Raises
+    ------
+    StateError
+        `REPLAYS` lacks the class of the change.
     """
     replay = REPLAYS.get(type(change))
     if replay is None:

@@ -16,14 +16,15 @@ import numpy as np
 from botyard.codec.forms import Reader
 from botyard.devices.delays import Late
 from botyard.devices.devicetable import DeviceTable
-from botyard.engine import commands
-from botyard.engine.build import box_body
-from botyard.engine.channels import LATE, MAX_SEQUENCE, MAX_UNDER_WAY, Sent
+from botyard.engine.bodyspec import box_body
+from botyard.engine.channels import MAX_SEQUENCE, MAX_UNDER_WAY, Sent
+from botyard.engine.columnchecks import is_span
+from botyard.engine.latecommands import LATE
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.state import (
     BODIES,
     CONTACTS,
-    is_span,
+    STEERED,
     read_columns,
     row_keys,
     split,
@@ -31,6 +32,7 @@ from botyard.engine.state import (
     write_masses,
 )
 from botyard.engine.tables import VERSION as VERSION_COLUMN
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import BotyardError, StateError
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
@@ -65,7 +67,7 @@ from botyard.sim.statehead import (
 )
 
 Employ = Callable[[Any, Program], None]
-"""Function that starts a program of a robot, see `botyard.controllers.assignment`."""
+"""Function that lets a program drive a robot, see `botyard.controllers.assignment`."""
 
 
 def restore(
@@ -78,8 +80,26 @@ def restore(
 ) -> None:
     """Restore a state; see `Simulation.restore`.
 
-    The descriptions that the state refers to are appended to `used`. Without `employ`,
-    the state must have no programs.
+    Parameters
+    ----------
+    core : Core
+        World to change.
+    known : Known
+        Descriptions that states of this world refer to.
+    state : bytes
+        Result of `Simulation.save_state`.
+    budget : Budget
+        Bounds the size of the state and the number of new robots.
+    employ : callable or None
+        Starts a program for a robot. None: the controllers of the state are left out.
+    used : list
+        Output: the descriptions that the state refers to are appended.
+
+    Raises
+    ------
+    StateError
+        The bytes are not a state, are damaged or do not fit. The world is then
+        unchanged, unless a controller refuses its own state.
     """
     head, data = split(state, Head, budget.bytes)
     try:
@@ -93,26 +113,37 @@ def restore(
         if head.version in UNSURE and roster.scene_name == core.scene.name:
             raise StateError(
                 "state: expected the digest of the present map "
-                f'"{shown(core.scene.name)}", found another one for a map of the same '
-                f"name, which may still be the same map{written_by(head)}"
+                f'"{shown(core.scene.name)}", found another one for a map of this '
+                "name: another version may have read the same file "
+                f"differently{written_by(head)}"
             )
 
         # Another version of the program may also read the same file differently.
         if roster.scene_name == core.scene.name:
             raise StateError(
-                f"state: the map {names.partition(';')[0]} differs from the present "
-                "map of the same name"
+                "state: expected the present map, found another one of the same "
+                f"name, {names.partition(';')[0]}"
             )
 
-        raise StateError(f"state: it belongs to another map, {names}")
+        raise StateError(
+            f"state: expected the present map, found one of another map, {names}"
+        )
 
     # With an equal roster, bodies and rows need not be compared.
     is_same = bytes(head.roster) == known.roster(core)
     models = _find_models(core, known, head, roster)
     used += [*models.values(), known.objects[roster.described]]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
-    # These come after the tables, so that keys of a crafted state cannot replace them.
-    rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
+    # Added after the tables: keys of a crafted state cannot replace these counts.
+    steers = any(
+        isinstance(model, RobotSpec) and model.kinematics.has_wheel_state
+        for model in models.values()
+    )
+    rows |= {
+        BODIES: len(roster.bodies),
+        CONTACTS: head.contacts,
+        STEERED: len(roster.bodies) if steers else 0,
+    }
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not is_span(head.span):
         raise StateError(
@@ -150,7 +181,7 @@ def restore(
 
     # Columns define the carriers, but outlines are not in the state.
     engine.redraw_carriers()
-    # Last, because a change of an outline would wake bodies.
+    # Write the masses last, because a change of an outline would wake bodies.
     write_masses(core.engine, found, head.span)
     starts = {
         body.name: Pose(*body.start) for body in roster.bodies if body.start is not None
@@ -206,14 +237,16 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
             and 0 <= one.sent <= head.tick
         ):
             raise StateError(
-                f"state: a command under way to {shown(name)} does not match the time"
+                f"state: delayed commands to {shown(name)}: expected velocities, sent "
+                f"before the state, due in order and at most {MAX_LATE_STEPS} steps "
+                "after they were sent; found others"
             )
 
         sent.append(Sent(one.due, one.sent, source, sequence, command))
         if len(sent) > MAX_UNDER_WAY:
             raise StateError(
-                f"state: expected at most {MAX_UNDER_WAY} commands under way to "
-                f"{shown(name)}"
+                f"state: expected at most {MAX_UNDER_WAY} delayed commands to "
+                f"{shown(name)}, found more"
             )
 
     return found
@@ -222,7 +255,13 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
 def _find_models(
     core: Core, known: Known, head: Head, roster: Roster
 ) -> dict[bytes, RobotSpec | BoxObject]:
-    """Return the models of all bodies by digest."""
+    """Return the models of all bodies by digest.
+
+    Raises
+    ------
+    StateError
+        A model is not known, or differs from the installed one of the same name.
+    """
     for robot in core.robots.values():
         known.digest(robot.spec)
     for box in core.scene.boxes:
@@ -241,21 +280,25 @@ def _find_models(
             except BotyardError:
                 one = None
 
-        # A digest of a box cannot stand for a robot.
+        # A digest of a box cannot identify a robot.
         if not isinstance(one, kind):
             what = "box" if kind is BoxObject else "robot model"
             raise StateError(
-                f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is not '
-                f"known, or differs from the one here{unsure_note(head)}"
+                f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is '
+                f"unknown, or differs from the present one{unsure_note(head)}"
             )
 
         found[body.digest] = one
+        # Trailers follow their robot, whose model describes them.
+        if isinstance(one, RobotSpec):
+            for k in range(len(one.trailers)):
+                known.digest(one.trailer_spec(k + 1))
 
     known.digest(core.descriptions.described)
     if roster.described not in known.objects:
         raise StateError(
-            "state: it belongs to a world with other description files "
-            f"(describe){unsure_note(head)}"
+            "state: expected the present AMBF description files (describe), found a "
+            f"state with other ones{unsure_note(head)}"
         )
 
     return found
@@ -269,7 +312,7 @@ def _arrange_bodies(
 ) -> None:
     """Add, remove and reorder bodies to match the state.
 
-    Handles of robots that are in both stay valid.
+    Handles of robots that both the world and the state have stay valid.
     """
     engine = core.engine
     boxes = dict(zip(core.box_names, core.scene.boxes, strict=True))
@@ -346,13 +389,15 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
         if kind is None:
             raise ValueError(f'no command "{queued.kind}"')
         if not 0 <= queued.sequence <= MAX_SEQUENCE:
-            raise ValueError(f"its number is not valid: {queued.sequence}")
+            raise ValueError(
+                f"expected the number of a command, found {queued.sequence}"
+            )
         command = Reader(inline=True).value(queued.values, kind)
-        if isinstance(command, commands.SetVelocities):
+        if isinstance(command, SetVelocities):
             command = command.checked(bodies)
     # Errors of msgspec and of commands are ValueErrors.
     except (ValueError, TypeError, OverflowError) as error:
-        raise StateError(f"state: a command that waits: {error}") from None
+        raise StateError(f"state: a queued command: {error}") from None
 
     return queued.body, queued.source, queued.sequence, command
 
@@ -360,7 +405,7 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
 def _employ(
     core: Core, controllers: Sequence[Controller], employ: Employ | None
 ) -> None:
-    """Start missing programs, end programs that the state lacks, and set all states."""
+    """Make the programs of robots match the state: start missing ones, end others, set states."""
     wanted = {c.robot for c in controllers}
     for name in [name for name in core.programs.all if name not in wanted]:
         core.programs.end(name)
@@ -376,7 +421,7 @@ def _employ(
                 employ(core.robots[c.robot], program)
 
             owner = getattr(core.programs.driving[c.robot][1], "__self__", None)
-            # Errors of a controller with a bad state must not end as other exceptions.
+            # A controller with a bad state may raise any of these errors.
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
         except (

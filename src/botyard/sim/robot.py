@@ -30,7 +30,6 @@ from botyard.sim.commands import Commands
 from botyard.sim.contacts import touching
 from botyard.sim.core import Core, Member
 from botyard.sim.journal import API, Claim, SetParameters, acting
-from botyard.sim.programs import Controlling, employ, program_of
 from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
@@ -62,6 +61,7 @@ class BaseRobot(Member):
         "motors_on": "call command.enable(on)",
         "command": "call it: command(v=…, w=…)",
         "controller": "call set_controller(…)",
+        "trip": "call go_to(x, y)",
         "is_ghost": "call ghost(on)",
         "devices": "a robot keeps its model; RobotSpec.fitted returns one with "
         "another device",
@@ -93,9 +93,9 @@ class BaseRobot(Member):
         "motors_inhibited reports whether it is pressed",
     }
     command: Commands
-    """Commands to the robot."""
+    """Object through which user programs command the robot."""
     lasers: tuple[Laser, ...]
-    """Lasers of the robot."""
+    """Lasers of the robot, in the order of its model."""
 
     def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
         super().__init__(core, name, spec, start)
@@ -119,7 +119,9 @@ class BaseRobot(Member):
             list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]]
             | None
         ) = None
-        """Devices that pull digital inputs down, with functions that return masks."""
+        """Devices that set digital inputs to 0, with functions that return masks of
+        these inputs.
+        """
         # Other devices are computed on demand, and need nothing in the engine.
         if spec.devices and any(map(has_columns, spec.devices)):
             own = [reader for reader in self.devices.values() if not reader.kind.part]
@@ -188,7 +190,7 @@ class BaseRobot(Member):
     def _leave(self) -> None:
         """Mark the handle as removed: it raises `UnknownNameError` from now on.
 
-        It also does if another robot gets the same name.
+        It also raises the error after another robot got the same name.
         """
         self._claims.clear()
         # Another robot may get the name later.
@@ -269,7 +271,7 @@ class BaseRobot(Member):
 
         It starts at 0, 0, 0 where the robot was added or odometry was reset, and
         drifts. Do not compare it with `truth`, which is in the world frame. Compare
-        `odom_in_world`.
+        `odom_in_world` with `truth` instead.
         """
         snapshot = self._core.snapshot
         return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
@@ -283,7 +285,7 @@ class BaseRobot(Member):
     def contacts(self) -> tuple[str, ...]:
         """Names of everything that the robot touches now: robots, boxes, ``a wall``.
 
-        These are its obstacle, the robots that it stops, and bodies it presses on if
+        The names are its obstacle, the robots that it stops, and bodies it presses on, if
         one of the two has mass.
         """
         return touching(self._core, self.name)
@@ -338,7 +340,7 @@ class BaseRobot(Member):
     def set_parameters(self, **values: Any) -> None:
         """Set limits and errors of the robot and its sensors (domain randomisation).
 
-        Resets leave them as they are. They are a part of the saved state, and the
+        Resets do not change these parameters. They are a part of the saved state, and the
         journal records each change.
 
         Parameters
@@ -355,10 +357,12 @@ class BaseRobot(Member):
         Raises
         ------
         ArgumentError
-            There is no such parameter, or it is out of range; nothing is set then.
+            There is no such parameter, or it is out of range; in this case, nothing is
+            set.
         """
         self._core.check_thread()
-        # Checked together with present values: limits may depend on each other.
+        # Check them together with the present values, because limits may depend on each
+        # other.
         found = parameters.spread(self.spec, values)
         parameters.check(
             self.spec, {**self._core.parameters.get(self.name, {}), **found}
@@ -366,48 +370,17 @@ class BaseRobot(Member):
         self._core.note(None, SetParameters, self.name, found)
         parameters.apply(self._core, self, found)
 
-    def set_controller(self, controller: Controlling | None, **options: Any) -> None:
-        """Let a controller drive the robot from the next step on.
-
-        Clients have priority.
-
-        Parameters
-        ----------
-        controller : str, class, function or None
-            Name of a controller (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
-            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, or of an installed package);
-            ``module:name`` or ``file.py:name``; a class, made with ``(robot, seed, **options)``
-            or ``(robot, **options)``, whose ``act()`` is called before every step; a function,
-            called with ``(robot, **options)`` before every step. None: remove the controller,
-            and stop the robot.
-        **options
-            Options of the controller.
-
-        Raises
-        ------
-        ArgumentError
-            The controller is none of these.
-        CommandLineError
-            No controller has that name.
-        WorldError
-            An option is unknown, missing, or has an invalid value.
-        """
-        programs = self._core.programs
-        if controller is None:
-            # Without a program the robot may follow the user's own commands: do not
-            # stop it.
-            has_driven = self.name in programs.driving
-            programs.end(self.name)
-            if has_driven and not self.clients:
-                self.command.stop()
-        else:
-            employ(self, program_of(controller, options))
-            self.take_over()
-
     def ghost(self, on: bool = True, source: str = API) -> None:
         """Make the robot a ghost (invisible, without collisions) or normal again.
 
         The change takes effect at the next step.
+
+        Parameters
+        ----------
+        on : bool
+            Whether it becomes a ghost. False gives it the visibility of its model back.
+        source : str
+            Source of the command, in the order of commands and in the journal.
         """
         self._core.accept_command(
             self.name,
@@ -435,7 +408,7 @@ class BaseRobot(Member):
     def motors_inhibited(self) -> str:
         """Reason why the motors cannot be enabled; empty if they can.
 
-        For example "the emergency stop button is pressed" or "the battery is empty".
+        Two reasons are "the emergency stop button is pressed" and "the battery is empty".
         """
         return self.electrics.inhibited
 
@@ -443,8 +416,8 @@ class BaseRobot(Member):
     def is_kept_off(self) -> bool:
         """Whether the motors are off, or will be, and stay off until they are enabled.
 
-        The end of a client's session does not count. The motors are off then, but the
-        next source may enable them (`take_over`).
+        The value is False if only the end of a client's session left the motors off:
+        the next source may then enable them (`take_over`).
         """
         if self.motors_on or self._is_left_off:
             return False
@@ -469,9 +442,16 @@ class BaseRobot(Member):
         The robot stops with the highest deceleration. While the button is pressed the
         motors are off for every source of commands. After its release they stay off
         until they are enabled (`command.enable`).
+
+        Parameters
+        ----------
+        pressed : bool
+            True presses the button, False releases it.
+        source : str
+            Source of the command, in the order of commands and in the journal.
         """
         self._is_left_off = False
-        # The engine looks at the button in each step, so it misses a shorter press. A
+        # The engine checks the button in each step, so it misses a shorter press. A
         # queued command to enable the motors must not outlive it either.
         if not pressed and self.electrics.estop_pressed and not self.is_kept_off:
             self._core.accept_command(self.name, cmd.EnableMotors(False), source)
@@ -523,7 +503,14 @@ class BaseRobot(Member):
         return tuple(self._claims)
 
     def claim(self, source: str) -> None:
-        """Register `source` as commanding the robot; its controller pauses."""
+        """Register `source` as commanding the robot; its controller pauses.
+
+        Parameters
+        ----------
+        source : str
+            Session that commands the robot, for example ``pioneer``. A second claim of
+            the same source changes nothing.
+        """
         if source not in self._claims:
             self._core.note(source, Claim, self.name, True)
             self._claims.append(source)

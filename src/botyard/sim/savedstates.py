@@ -1,9 +1,9 @@
-"""Saved states of a simulation: made, restored, and continued with clients connected.
+"""Saved states of a simulation: saved as bytes, restored, and continued with clients connected.
 
 The bytes hold everything that changes, and digests of the constant parts: the map, and
 the models of robots and boxes. They can be restored only into a simulation that has the
-same map and knows the same models. It knows models that it has seen before, and models
-installed under the same names. `botyard.engine.state` defines the layout and the
+same map and knows the same models. A simulation knows models that it has used before,
+and models installed under the same names. `botyard.engine.state` defines the layout and the
 columns, `botyard.sim.statehead` the rest.
 """
 
@@ -42,7 +42,18 @@ class SavedStates:
         self.known = Known()
 
     def save(self, programs: bool) -> bytes:
-        """Return the state; see `Simulation.save_state`."""
+        """Return the state; see `Simulation.save_state`.
+
+        Parameters
+        ----------
+        programs : bool
+            Whether to include the controllers that drive robots, with their states.
+
+        Raises
+        ------
+        StateError
+            The state of a robot's controller cannot be saved.
+        """
         controllers = controllers_of(self._core) if programs else []
         return join(
             msgspec.msgpack.encode(head_of(self._core, self.known, controllers)),
@@ -50,12 +61,20 @@ class SavedStates:
         )
 
     def save_moment(self, number: int) -> bytes:
-        """Return the bytes of `Simulation.save_state` with a number in place of the checksum.
+        """Return a saved state with a number of the caller in place of its checksum.
 
-        The number is a uint64.
+        The method serves callers that save often, because the checksum takes most of
+        the time. `sealed` turns the bytes into a state.
 
-        For callers that save often, because the checksum takes most of the time.
-        `sealed` turns the bytes into a state. Raises StateError like it.
+        Parameters
+        ----------
+        number : int
+            Number for the caller's use, 0 to 2⁶⁴ − 1.
+
+        Raises
+        ------
+        StateError
+            The state of a robot's controller cannot be saved.
         """
         head = msgspec.msgpack.encode(
             head_of(self._core, self.known, controllers_of(self._core))
@@ -105,14 +124,14 @@ class SavedStates:
     def branch(self, state: bytes, scene: Scene | None = None) -> None:
         """Continue from an earlier state of this simulation with clients connected.
 
-        The whole world goes back, as with `Simulation.restore`. Properties of connections keep
+        The whole world is restored, as with `Simulation.restore`. Properties of connections keep
         their present values: the sources that command robots (`Robot.clients`), hold
         bodies and read sensors. Robots under command of clients also keep rays, motors,
         limits and ramps.
 
         Commands that waited in the state are dropped. Robots that clients command, or
-        commanded then, stop and wait for the next command. Pioneer clients see it as a
-        placement.
+        commanded at that moment, stop and wait for the next command. Pioneer clients
+        see the change as a placement of the robot.
 
         Parameters
         ----------
@@ -124,7 +143,7 @@ class SavedStates:
         Raises
         ------
         StateError
-            See `Simulation.restore`. At most the map has changed then.
+            See `Simulation.restore`. In this case, at most the map has changed.
         """
         self._core.check_thread()
         branch(self._core, self.known, self.restore, state, scene)
@@ -132,7 +151,7 @@ class SavedStates:
     def models(self) -> tuple[object, ...]:
         """Return models, boxes and description files that a state saved now refers to.
 
-        Pass them to `know` later: a world forgets old ones after some time.
+        Pass them to `know` later: a world forgets unused descriptions after some time.
         """
         specs = {id(robot.spec): robot.spec for robot in self._core.robots.values()}
         return (
@@ -145,6 +164,11 @@ class SavedStates:
         """Remember models and boxes that later restored states may refer to.
 
         The effect is the same as if they had been in this world.
+
+        Parameters
+        ----------
+        described : sequence of objects
+            Models, boxes and description files, as `models` returned them.
         """
         for one in described:
             self.known.digest(one)
@@ -158,7 +182,13 @@ class SavedStates:
 
 
 def sealed(moment: bytes) -> bytes:
-    """Return the state of a result of `SavedStates.save_moment`, with its checksum."""
+    """Return a state that `Simulation.restore` accepts, with its checksum.
+
+    Parameters
+    ----------
+    moment : bytes
+        Result of `SavedStates.save_moment`.
+    """
     body = moment[:-CHECKSUM]
     return body + hashlib.blake2b(body, digest_size=CHECKSUM).digest()
 

@@ -11,9 +11,8 @@
 
 Units are SI, axes follow REP-103. The module knows no protocol; `Robot.port` returns
 the access of a session (`botyard.model.robotport.RobotPort`). This module makes a
-world, steps it and writes it as a scenario. The other groups of methods stand in
-`bodies`, `population`, `state` and `observation`, each deriving from the one before.
-All of them work on one `SimulationCore` (`simulationcore`).
+world, steps it and writes it as a scenario. Other groups of methods are in `bodies`,
+`population`, `state` and `observation`; all work on one `SimulationCore`.
 """
 
 from __future__ import annotations
@@ -34,13 +33,14 @@ from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import NotNowError, WorldError
-from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.processes.parallel import Workers
+from botyard.sim.controlled import ControlledRobot
 from botyard.sim.episodes import checked_poses
 from botyard.sim.fleet import Fleet
 from botyard.sim.journal import Settle
@@ -49,7 +49,6 @@ from botyard.sim.notebook import MAX_ROWS, page
 from botyard.sim.observation import Observable, png
 from botyard.sim.port import Port
 from botyard.sim.programs import is_controller
-from botyard.sim.robot import BaseRobot
 from botyard.sim.simulationcore import SimulationCore
 from botyard.sim.worldfiles import populate, world_of
 
@@ -57,7 +56,7 @@ MAX_THREADS = 1024
 """Highest number of threads that a caller can request."""
 
 
-class Robot(BaseRobot):
+class Robot(ControlledRobot):
     """Robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
 
     Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``,
@@ -80,6 +79,7 @@ class Robot(BaseRobot):
     `devices`         all devices by name: ``robot.devices["fiducial_finder"].read()``
     `gps`, `gripper_state`, `digital_inputs`, `electrics`
                       further devices; None if the model lacks them
+    `go_to`           drives it to a goal around walls; `trip` reports the state
     `set_controller`  lets a controller, class or function drive it without a client
     `state`           all values of its motion; `describe` returns them as text
     ================  ==============================================================
@@ -127,8 +127,8 @@ class Simulation(Observable[Robot]):
     Episodes      `reset`, `episode`, `seed`
     Robots        `add_robot`, `add_robots`, `remove_robot`, `remove_robots`,
                   `robots`, `fleet`, `poses`
-    Map           `scene`, `replace_scene`, `add_wall`, `add_box`, `remove_box`;
-                  `cast`, `near_walls`, `random_free_poses`
+    Map           `scene`, `replace_scene`, `add_wall`, `add_box`, `remove_box`,
+                  `floor`; `cast`, `near_walls`, `random_free_poses`
     Bodies        `put`, `put_back`, `hold`, `attach`, `detach`
     Masses        `set_dynamics`, `dynamics`, `push`, `pull_to`, `throw`, `wrench`
     States        `save_state`, `restore`, `clone`, `digest`
@@ -153,11 +153,12 @@ class Simulation(Observable[Robot]):
     sensor_noise : bool
         Whether sensors have noise; False: they are exact.
     threads : int
-        Number of threads for ray casting; results are the same for any number.
+        Number of threads for rays, and for the motion of 20,000 robots and more; results
+        are the same for any number.
     range_step : float
         Step to which ranges are rounded, m; 0: no rounding.
     begin : int
-        Initial number of steps done, at which time starts.
+        Number of steps done at the start, which sets the initial time.
     warn : callable, optional
         Receives a line for each probable mistake, such as a robot that starts in a wall.
         Default: Python's `warnings`.
@@ -176,6 +177,7 @@ class Simulation(Observable[Robot]):
     _instead: ClassVar[Mapping[str, str]] = {
         "scene": "call replace_scene(scene) to put another map under the robots",
         "robots": "call add_robot or remove_robot",
+        "floor": "call floor.replace(floor), floor.set_zone or floor.mark",
         "fleet": "call fleet.command, add_robots or remove_robots",
         "poses": "call put(name, pose) for each",
         "time": "call step()",
@@ -186,10 +188,9 @@ class Simulation(Observable[Robot]):
         "episode": "call reset()",
         "sensor_noise": "set it when you make the simulation: "
         "Simulation(sensor_noise=…)",
-        "step": "call step(); set its time when you make the simulation: "
-        "Simulation(step=…)",
+        "step": "call step(); set its time with Simulation(step=…)",
         "snapshot": "call step() or settle()",
-        "core": "it belongs to the simulation",
+        "core": "a simulation keeps its core",
     }
     fleet: Fleet
     """All robots at once, as arrays."""
@@ -221,7 +222,7 @@ class Simulation(Observable[Robot]):
         arguments.instance(odometry_error, "odometry_error", str)
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
-            # It is a property of models, not a mode for users.
+            # `PERFECT` is a property of models, not a mode for users.
             if mode is OdometryErrorMode.PERFECT:
                 raise KeyError(odometry_error)
         except KeyError:
@@ -236,7 +237,9 @@ class Simulation(Observable[Robot]):
             ) from None
 
         scene = scene if scene is not None else Scene()
-        devices = RangeDevices(threads)
+        # Phases of a step follow each other, so they have the same threads.
+        workers = Workers(threads, "step")
+        devices = RangeDevices(workers)
         engine = Engine(
             scene,
             seed=seed,
@@ -245,6 +248,7 @@ class Simulation(Observable[Robot]):
             odometry_error_mode=mode,
             tables=tuple(table() for table in WORLD_TABLES),
             senses=(devices,),
+            workers=workers,
         )
         core = SimulationCore(
             scene,
@@ -300,7 +304,7 @@ class Simulation(Observable[Robot]):
         Raises
         ------
         FormatError
-            There is no such file, or it has errors or is too large; with file and line.
+            There is no such file, it has errors, or it is too large; names file and line.
         ArgumentError
             A parameter is out of range or of another type.
         CommandLineError
@@ -352,9 +356,9 @@ class Simulation(Observable[Robot]):
     def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the world as a scenario (YAML), and return lines about omissions.
 
-        The scenario refers to a map that is unchanged since it was read. Another map is
-        written next to the scenario. It replaces no file except the map that the same
-        scenario had before.
+        The scenario refers to the file of the map if the map is unchanged since it was
+        read. Otherwise the map is written next to the scenario; it replaces no file
+        except the map that the same scenario had before.
 
         Parameters
         ----------
@@ -370,6 +374,9 @@ class Simulation(Observable[Robot]):
         WorldFileError
             The file cannot be written.
         """
+        # Writers of YAML take long to import.
+        from botyard.formats import saving
+
         return saving.save(
             world_of(self),
             arguments.path(path, "path"),
@@ -432,7 +439,8 @@ class Simulation(Observable[Robot]):
             return core.engine.step(n)
         if self._is_stepping:
             raise NotNowError(
-                "a step is in progress: functions that it calls cannot make another one"
+                "a step is in progress: functions that it calls cannot start "
+                "another step"
             )
 
         # A controller that steps would make a step within a step.
@@ -448,7 +456,7 @@ class Simulation(Observable[Robot]):
         return core.engine.snapshot
 
     def before_step(self, act: Callable[[], None]) -> Callable[[], None]:
-        """Call `act` before every step, for programs that control robots from within.
+        """Call `act` before every step, for programs that control robots in this process.
 
         Returns
         -------
@@ -464,8 +472,8 @@ class Simulation(Observable[Robot]):
 
         The time is rounded to whole steps. All steps except the first and the last one
         run in compiled code, unless Python functions must be called (controllers,
-        `before_step`, `after_step`, `events`, recordings). The same holds for `step`
-        with a number.
+        `before_step`, `after_step`, `events`, recordings). `step` with a
+        number of steps does the same.
 
         Raises
         ------
@@ -495,7 +503,7 @@ class Simulation(Observable[Robot]):
     def settle(self) -> Snapshot:
         """Apply queued commands and take readings without a step.
 
-        For placing bodies while time stands still.
+        Use it to place bodies while time stands still.
         """
         core = self.core
         core.check_thread()
@@ -512,12 +520,12 @@ class Simulation(Observable[Robot]):
 
         The random draws of an episode are a function of the world's seed and the number
         of the episode. Episode 0 has the draws of a new simulation. `botyard.Worlds`
-        counts in the same way, bit for bit. `seed` and `episode` report the present
-        values. Limits, ramps and errors of odometry keep their values, and so do holds,
-        ghosts and the log of `events`. Pressed stop buttons are released.
+        numbers its episodes in the same way, with the same draws. `seed` and `episode`
+        report the present values. Limits, ramps, odometry errors, holds, ghosts and the
+        log of `events` are kept. Pressed stop buttons are released.
 
-        Controllers restart, also crashed ones; functions of `before_step` are called
-        on. A controller that cannot restart is logged, and its robot does not move
+        Controllers restart, also crashed ones; functions of `before_step` are still
+        called. A controller that cannot restart is logged, and its robot does not move
         until the next reset.
 
         Parameters
@@ -560,7 +568,7 @@ class Simulation(Observable[Robot]):
 
     @property
     def poses(self) -> F8:
-        """True poses of all robots in order of creation, (n, 3): m, m, rad. A copy."""
+        """Copy of the true poses of all robots in order of creation, (n, 3): m, m, rad."""
         return self.fleet.poses
 
     def __repr__(self) -> str:

@@ -16,6 +16,8 @@ from botyard.engine.layout import F8
 from botyard.geometry import Pose
 from botyard.sim.core import Core
 from botyard.sim.episodes import Episodes
+from botyard.sim.floors import Floors
+from botyard.sim.floorview import FloorView
 from botyard.sim.journal import Reset
 from botyard.sim.places import Places
 from botyard.sim.programs import employ
@@ -39,6 +41,8 @@ class SimulationCore(Core):
     `robots`          handles by name; `unserve` hides robots from clients
     `programs`        programs that drive robots
     `places`          the map's home and free places for more robots
+    `floor`           floor of the world, as `Simulation.floor`
+    `floors`          costmaps of the map, on which paths are planned
     `descriptions`    joints and ray sensors of description files
     `states`          saved states, and continuing from one with clients connected
     `episodes`        number and seed of the present episode
@@ -51,19 +55,46 @@ class SimulationCore(Core):
         super().__init__(*args, **options)
         self.episodes = Episodes(self.engine)
         self.places = Places(self)
+        self.floor = FloorView(self)
+        self.floors = Floors(self)
         self.states = SavedStates(self)
-        self.closing = Listeners[None](log, "the end of a simulation")
+        self.closing = Listeners[None](log, "closing the simulation")
         """Functions that `Simulation.close` calls with None."""
 
     def on_close(self, act: Callable[[None], object]) -> Callable[[], None]:
         """Call `act` with None when the simulation is closed.
 
-        Returns a function that removes `act`.
+        Parameters
+        ----------
+        act : callable
+            Takes None; its result is ignored. An exception is logged as an error at the
+            end of a simulation, and the other functions are still called.
+
+        Returns
+        -------
+        callable
+            Removes `act`; takes no arguments.
+
+        Raises
+        ------
+        ArgumentError
+            `act` is not callable.
         """
         return self.closing.add(arguments.function(act, "act"))
 
     def begin_episode(self, world: int, number: int, given: F8 | None) -> None:
-        """Start the episode of a number with checked poses; see `Simulation.reset`."""
+        """Start an episode with checked poses; see `Simulation.reset`.
+
+        Parameters
+        ----------
+        world : int
+            Seed of the world to which the episode belongs.
+        number : int
+            Number of the episode. The seed and this number give all its random draws.
+        given : (m, 3) float64 or None
+            Start poses of the m robots in order of creation: x, y in m, heading in rad.
+            None: the poses at which they were added.
+        """
         tick = self.tick
         self.episodes.begin(world, number, self._starts, self.robots, given, self.holds)
         for robot in self.robots.values():

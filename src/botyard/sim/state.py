@@ -22,7 +22,7 @@ S = TypeVar("S", bound="Restorable[Any]")
 
 
 class Restorable(Population[R]):
-    """Simulation whose state is a value."""
+    """Simulation that saves, restores, copies and pickles its state."""
 
     def save_state(self, *, programs: bool = True) -> bytes:
         """Return the state of the world as bytes.
@@ -37,7 +37,7 @@ class Restorable(Population[R]):
         ----------
         programs : bool
             Whether to include the controllers that drive robots, with their states. Without
-            them, a run continues by its journal alone.
+            them, commands of controllers must come from a journal.
 
         Raises
         ------
@@ -80,19 +80,33 @@ class Restorable(Population[R]):
     def digest(self) -> int:
         """Return a 64-bit digest of the state without the states of controllers.
 
-        Each call computes it. Equal states have equal digests.
+        Each call computes it. Equal states have equal digests, also in another process
+        and on another platform.
+
+        Returns
+        -------
+        int
+            From 0 to 2⁶⁴ − 1.
         """
         return self.core.states.digest()
 
     def clone(self, seed: int | None = None) -> Self:
         """Return another simulation in the same state.
 
-        With `seed`, its random draws differ from now on.
+        Map and models are shared. Observers, recordings and the log of `events` stay
+        with this simulation.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed from which the copy's random draws differ from now on. Default: both
+            draw the same numbers.
 
         Raises
         ------
         StateError
-            See `save_state`; also if `before_step` calls a function that is not a program.
+            See `save_state`; also if `before_step` calls a function that is not a
+            program.
         """
         copy: Self = rebuild(
             *parts(self, None if seed is None else arguments.seed(seed))
@@ -117,19 +131,33 @@ class Restorable(Population[R]):
 
 
 def _silent(text: str) -> None:
-    """Discard a warning while a world is cloned: the original has already reported it."""
+    """Discard a warning of a cloned world: the original world has already reported it."""
 
 
 def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
-    """Return the arguments of `rebuild`; scene and models are shared."""
+    """Return the arguments of `rebuild`; scene and models are shared.
+
+    Parameters
+    ----------
+    sim : Simulation
+        Simulation to copy.
+    seed : int, optional
+        Seed of the copy's later random draws. Default: the seed of `sim`.
+
+    Raises
+    ------
+    StateError
+        `before_step` calls a function that is not a program, or the state of a
+        controller cannot be saved.
+    """
     # Functions cannot be copied to another simulation.
     loose = sim.core.programs.others
     if loose:
         what = getattr(loose[0], "__qualname__", None) or type(loose[0]).__name__
         raise StateError(
-            f"the function {what}, called before every step, is not a part of "
-            "the world: stop it (call the result of before_step) before you clone "
-            "or pickle, or make it a controller with get_state and set_state"
+            f"the function {what}, called before every step, cannot be copied with "
+            "the world: end it before you clone or pickle (call the result of "
+            "before_step), or make it a controller with get_state and set_state"
         )
 
     state = sim.save_state()
@@ -158,7 +186,17 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
 def unpickled(version: int, *given: Any) -> Any:
     """Return the simulation of a pickle; a pickle of format 1 calls `rebuild` alone.
 
-    Raise StateError if the format is not supported.
+    Parameters
+    ----------
+    version : int
+        Version of the format.
+    *given
+        Arguments of `rebuild`.
+
+    Raises
+    ------
+    StateError
+        The version is not supported.
     """
     # A pickle may come from a newer version with other arguments.
     if version not in READS:
@@ -181,7 +219,32 @@ def rebuild(
     seed: int | None = None,
     counted: tuple[int, int] | None = None,
 ) -> S:
-    """Make a simulation of `parts`. Without `seed` it keeps the seed of the state."""
+    """Make a simulation of `parts`.
+
+    Parameters
+    ----------
+    kind : callable
+        Class of the simulation.
+    scene : Scene
+        Map.
+    models : sequence of RobotSpec
+        Models of its robots, to which the state refers by digest.
+    described : Described
+        Joints and sensors of description files.
+    options : mapping
+        Other arguments of the class by name.
+    state : bytes
+        Result of `Simulation.save_state`.
+    seed : int, optional
+        Seed of all later random draws. Default: the seed of the state.
+    counted : (int, int), optional
+        Seed of the world and number of the episode, which the state does not hold.
+
+    Raises
+    ------
+    StateError
+        The state is damaged or does not fit the other arguments.
+    """
     sim = kind(scene, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
         # Digests in the state refer to these descriptions.

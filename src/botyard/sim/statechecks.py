@@ -1,4 +1,4 @@
-"""Checks of a saved state, which is data from a stranger, before it changes a world."""
+"""Checks of a saved state, whose source is not trusted, before it changes a world."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import numpy as np
 
 from botyard.devices.worldtables import WORLD_TABLES, expected_rows
 from botyard.engine import commands
+from botyard.engine.columnchecks import MAX_TICK
+from botyard.engine.fields import PREFIX, FieldTable
 from botyard.engine.layout import OdometryErrorMode
-from botyard.engine.state import (
-    MAX_TICK,
-    VERSION,
-    Begin,
-    program,
-    schema,
-)
+from botyard.engine.state import VERSION, Begin, program, row_keys, schema
 from botyard.engine.tables import Table
 from botyard.errors import ArgumentError, StateError
 from botyard.formats.budget import Budget
@@ -45,7 +41,7 @@ A different digest does not prove a different description in these formats.
 
 
 def written_by(head: Begin | Head) -> str:
-    """Return the end of a message: writer and version of a state."""
+    """Return a text about the program and the version that wrote a state, for messages."""
     return (
         f" ({program(head.program)} wrote it, in version {head.version} of "
         f"the format; this program writes {VERSION})"
@@ -53,28 +49,41 @@ def written_by(head: Begin | Head) -> str:
 
 
 def unsure_note(head: Begin | Head) -> str:
-    """Return the end of a message about a different digest.
+    """Return a text for messages about a different digest.
 
-    It is not empty if the difference may come from the program that wrote the state.
+    The text is empty unless the difference may come from the program that wrote the
+    state.
     """
     return written_by(head) if head.version in UNSURE else ""
 
 
 def check_columns(core: Core, head: Begin | Head, roster: Roster) -> list[Table]:
-    """Return the tables of a state, see `_tables`.
+    """Return the tables of a state after a check of its columns, see `_tables`.
 
-    Raise StateError if its columns differ from the columns of states in this program.
+    Parameters
+    ----------
+    core : Core
+        World into which the state is to be restored.
+    head, roster
+        Parts of the state.
+
+    Raises
+    ------
+    StateError
+        The columns differ from the columns of states in this program, or a table
+        belongs to a device that is not installed.
     """
     tables = _tables(core, roster)
-    if roster.schema != schema(core.engine, tables):
-        raise StateError(
-            f"state: its columns differ from this program's{written_by(head)}"
-        )
+    if not any(
+        roster.schema == schema(core.engine, steers=steers, tables=tables)
+        for steers in (False, True)
+    ):
+        raise StateError("state: expected the columns of this program, found others")
     return tables
 
 
 def _tables(core: Core, roster: Roster) -> list[Table]:
-    """Return the tables of a state in order.
+    """Return all tables that a state has, in order.
 
     Tables of every engine come first, then optional tables, which may have to be
     created.
@@ -87,12 +96,18 @@ def _tables(core: Core, roster: Roster) -> list[Table]:
         for device in loaded_devices()
         if device.table is not None
     }
-    # By name, like the engine's optional tables.
+    # Sort by name, as the engine sorts its optional tables.
     for name in sorted(set(roster.keys) - {table.name for table in found}):
         kind = type(here[name]) if name in here else kinds.get(name)
+        if kind is None and name.startswith(PREFIX):
+            raise StateError(
+                "state: expected the pheromone fields of the present floor, found "
+                f'the field "{shown(name.removeprefix(PREFIX))}"'
+            )
+
         if kind is None:
             raise StateError(
-                f'state: it has a table "{shown(name)}" of a device that is not installed'
+                f'state: expected tables of installed devices, found "{shown(name)}"'
             )
 
         found.append(here[name] if name in here else kind())
@@ -107,10 +122,30 @@ def check_roster(
     known: Known,
     budget: Budget,
 ) -> None:
-    """Check names, number and starts of bodies, and the rows of their devices' tables."""
+    """Check names, number and starts of bodies, and the rows of their devices' tables.
+
+    Parameters
+    ----------
+    roster : Roster
+        Content of the world in the state.
+    models : mapping of bytes to model
+        Models of all its bodies by digest.
+    core, known
+        World into which the state is to be restored, and its descriptions.
+    budget : Budget
+        Bounds the number of robots that are not in this world yet.
+
+    Raises
+    ------
+    StateError
+        Names the first value that is not valid.
+    """
     names = {body.name for body in roster.bodies}
     if len(names) != len(roster.bodies) or not all(map(is_name, names)):
-        raise StateError("state: a body has no valid name, or the name of another body")
+        raise StateError(
+            "state: expected valid and different names of bodies, found another or "
+            "a repeated name"
+        )
     robots = {
         body.name: models[body.digest]
         for body in roster.bodies
@@ -121,8 +156,7 @@ def check_roster(
     if new > budget.robots:
         raise StateError(
             f"state: expected at most {budget.robots} robots that are not in this "
-            "world, "
-            f"found {new} (budget.robots raises that)"
+            f"world, found {new} (budget.robots raises this limit)"
         )
 
     for body in roster.bodies:
@@ -130,7 +164,10 @@ def check_roster(
             all(map(math.isfinite, body.start))
             and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
-            raise StateError(f"state: the start of {body.name} is not a valid pose")
+            raise StateError(
+                f"state: expected a valid pose as the start of {body.name}, found "
+                "another one"
+            )
 
     _check_rows(roster, robots, core, known)
 
@@ -151,7 +188,16 @@ def _check_rows(
     )
     always = {table.name for table in core.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
-        raise StateError("state: its tables do not match the devices of its robots")
+        raise StateError(
+            "state: expected tables that match the devices of its robots, found others"
+        )
+    for name, one in core.engine.tables.items():
+        if isinstance(one, FieldTable) and roster.keys.get(name) != row_keys(one):
+            raise StateError(
+                f'state: expected one row of the pheromone field "{one.field.name}", '
+                "found others"
+            )
+
     # Joints whose bodies were removed have no rows any more.
     fewer = {table.name for table in WORLD_TABLES if table.may_lack_rows}
     for table, rows in wanted.items():
@@ -161,14 +207,28 @@ def _check_rows(
             there <= rows if table in fewer else there == rows
         ):
             raise StateError(
-                f"state: rows of the table {table} do not match its bodies"
+                f"state: expected rows of the table {table} for its bodies, found "
+                "others"
             )
 
 
 def check_head(
     head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]
 ) -> None:
-    """Check that the values of a head are in range, and refer to bodies of the state."""
+    """Check that the values of a head are in range, and refer to bodies of the state.
+
+    Parameters
+    ----------
+    head, roster
+        Parts of the state.
+    models : mapping of bytes to model
+        Models of all bodies by digest.
+
+    Raises
+    ------
+    StateError
+        Names the first value that is not valid.
+    """
     robots = {
         body.name: models[body.digest]
         for body in roster.bodies
@@ -180,13 +240,19 @@ def check_head(
         *(c.robot for c in head.controllers),
     ]
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
-        raise StateError("state: it mentions robots that it does not contain")
+        raise StateError(
+            "state: expected names of its own robots, found a robot that it does "
+            "not contain"
+        )
     bodies = {body.name for body in roster.bodies}
     queued = [q for q in head.queue if q.kind != "SetVelocities"] + [
         sent.command for sent in head.under_way
     ]
     if not bodies.issuperset([*head.holds, *(q.body for q in queued)]):
-        raise StateError("state: it mentions bodies that it does not contain")
+        raise StateError(
+            "state: holds and waiting commands: expected names of bodies of the state, "
+            "found another name"
+        )
     for rays in head.rays:
         model = robots[rays.robot]
         if not (
@@ -198,7 +264,7 @@ def check_head(
         ):
             raise StateError(
                 f"state: rays of a laser of {rays.robot}: expected at most "
-                f"{MAX_RAYS}, for an existing laser"
+                f"{MAX_RAYS} rays of an existing laser, found others"
             )
 
     _check_late(head, robots)
@@ -209,7 +275,9 @@ def check_head(
                 not isinstance(spec, RobotSpec)
                 or spread(spec, values).keys() != values.keys()
             ):
-                raise ArgumentError("expected parameters of a robot, by sensor")
+                raise ArgumentError(
+                    "expected parameters of a robot and its sensors, found others"
+                )
 
             check(spec, values)
         except ArgumentError as error:
@@ -220,11 +288,14 @@ def check_head(
         and 1 <= head.step_us <= 60_000_000
         and 0 <= head.error_mode < OdometryErrorMode.PERFECT
     ):
-        raise StateError("state: time, step or error mode is out of range")
+        raise StateError(
+            "state: expected a time, a step and an error mode in range, found one "
+            "out of range"
+        )
 
 
 def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None:
-    """Check that delayed readings are finite, in order of time and of existing sensors."""
+    """Check that delayed readings are finite, in order of time, and have a sensor."""
     rays = {(r.robot, r.laser): r.count for r in head.rays}
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
     for one in head.late:
@@ -255,8 +326,8 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
             or not max(one.tick, before[1]) <= one.due <= one.tick + MAX_LATE_STEPS
         ):
             raise StateError(
-                f"state: a late reading of {one.robot} does not match its sensors or the "
-                "time"
+                f"state: expected late readings of {one.robot} that match its "
+                "sensors and the time, found others"
             )
 
         # Readings of a device must be in order of time.

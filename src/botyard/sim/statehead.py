@@ -16,8 +16,10 @@ import msgspec
 from botyard.api.revisions import Subject
 from botyard.codec.forms import written
 from botyard.devices.delays import Late
-from botyard.engine import commands, demand
-from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
+from botyard.engine import commands, demand, steering, velocities
+from botyard.engine.objectdigest import object_digest
+from botyard.engine.state import DIGESTED, VERSION, row_keys, schema
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import StateError
 from botyard.sim import twist
 from botyard.sim.core import Core
@@ -28,7 +30,7 @@ NO_MASS: Final = -1
 COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         name: kind
-        for module in (commands, demand, twist)
+        for module in (commands, velocities, demand, steering, twist)
         for name, kind in vars(module).items()
         if is_dataclass(kind) and hasattr(kind, "apply")
     }
@@ -45,7 +47,7 @@ class Saveable(Protocol):
     """
 
     def get_state(self) -> Any:
-        """Return the state."""
+        """Return the present state of the program."""
         ...
 
     def set_state(self, state: Any) -> None:
@@ -57,7 +59,7 @@ class Saveable(Protocol):
 
 
 class Body(msgspec.Struct, array_like=True):
-    """Body: its name, name and digest of its model, and the start pose of a robot."""
+    """Body in a saved state: its name, its model's name and digest, and a robot's start pose."""
 
     name: str
     model: str
@@ -81,7 +83,7 @@ class Roster(msgspec.Struct, array_like=True):
 
 
 class Controller(msgspec.Struct, array_like=True):
-    """Program that drives a robot, or has crashed."""
+    """Program of a robot in a saved state; the program may have crashed."""
 
     robot: str
     name: str
@@ -91,7 +93,7 @@ class Controller(msgspec.Struct, array_like=True):
 
 
 class Queued(msgspec.Struct, array_like=True):
-    """Command that waits for the next step."""
+    """Command that waits for the next step, in a saved state."""
 
     body: str
     source: str
@@ -141,7 +143,7 @@ class Rays(msgspec.Struct, array_like=True):
 
 
 class Head(msgspec.Struct, array_like=True):
-    """Everything in a state except the columns."""
+    """Head of a saved state: everything except the columns."""
 
     version: int
     program: str
@@ -165,7 +167,7 @@ class Head(msgspec.Struct, array_like=True):
 
 
 MAX_REMEMBERED: Final = 1000
-"""Highest number of cached descriptions of things that have left the world.
+"""Highest number of cached descriptions of things that are not in the world any more.
 
 A restored state may refer to them.
 """
@@ -178,7 +180,7 @@ IN_ROSTER: Final = (
     Subject.DESCRIBED,
     Subject.SERVED,
 )
-"""Subjects whose change alters the `Roster`."""
+"""Changes of the world after which the bytes of the `Roster` are made again."""
 
 
 class Known:
@@ -200,7 +202,14 @@ class Known:
         self._roster = -1, b""
 
     def digest(self, value: object) -> bytes:
-        """Return the digest of a description, and keep the description in `objects`."""
+        """Return the digest of a description, and keep the description in `objects`.
+
+        Parameters
+        ----------
+        value : object
+            Robot model, box, map or description file. It must not change later: its
+            digest is cached by identity.
+        """
         # The identity is checked again, because Python reuses the `id` of a deleted
         # object.
         found = self._digests.get(id(value))
@@ -214,8 +223,11 @@ class Known:
     def forget(self, there: int) -> None:
         """Drop the least recently used descriptions.
 
-        The descriptions of the `there` bodies in the world stay, and `MAX_REMEMBERED`
-        others.
+        Parameters
+        ----------
+        there : int
+            Number of bodies in the world. This number of descriptions stays, and
+            `MAX_REMEMBERED` more.
         """
         excess = len(self.objects) - there - MAX_REMEMBERED
         # The dictionary is in order of use: the first ones are the oldest.
@@ -230,7 +242,7 @@ class Known:
             }
 
     def roster(self, core: Core) -> bytes:
-        """Return the encoded roster."""
+        """Return the `Roster` of the world as bytes."""
         revision = core.feed.last(*IN_ROSTER)
         # Encoding thousands of bodies takes longer than all their columns.
         if self._roster[0] != revision:
@@ -254,7 +266,7 @@ class Known:
 
         self.forget(len(bodies))
         return Roster(
-            schema=schema(core.engine),
+            schema=schema(core.engine, steers=len(core.engine.state.steer) > 0),
             scene=self.digest_of_walls(core),
             scene_name=core.scene.name,
             described=self.digest(core.descriptions.described),
@@ -278,7 +290,12 @@ class Known:
 def digested_head(head: Head) -> bytes:
     """Return the bytes of a head that the digest of its world covers.
 
-    They exclude controllers and the program that wrote the head. Changes the head.
+    They exclude controllers and the program that wrote the head.
+
+    Parameters
+    ----------
+    head : Head
+        Head of the state. The function changes it: do not use it afterwards.
     """
     head.version, head.program = DIGESTED
     # Resimulation runs without controllers, and must reach the same digests.
@@ -287,8 +304,25 @@ def digested_head(head: Head) -> bytes:
 
 
 def head_of(core: Core, known: Known, controllers: list[Controller]) -> Head:
-    """Return the head of the state of a simulation."""
-    # a step of another thread would make the state inconsistent
+    """Return the head of the state that a simulation has now.
+
+    Parameters
+    ----------
+    core : Core
+        Simulated world.
+    known : Known
+        Descriptions that states of this world refer to.
+    controllers : list of Controller
+        Programs with their states; empty: the state has none.
+
+    Raises
+    ------
+    NotNowError
+        The world belongs to another thread.
+    StateError
+        A command of an unknown class waits for the next step.
+    """
+    # A step of another thread would make the state inconsistent.
     core.check_thread()
     engine, dynamics = core.engine, core.engine.dynamics
     return Head(
@@ -353,19 +387,19 @@ def _rays(core: Core) -> list[Rays]:
 
 
 def _values(
-    command: commands.Command | commands.SetVelocities,
+    command: commands.Command | SetVelocities,
 ) -> tuple[str, msgspec.Raw]:
     """Return class name and encoded fields of a command.
 
-    Its numbers get the declared types: a program may have passed, for example, an int
-    for a float.
+    Numbers of the command get the declared types: a program may have passed, for
+    example, an int for a float.
     """
     kind = type(command)
     # A command of another package could not be found when the state is read.
     if COMMANDS.get(kind.__name__) is not kind:
         raise StateError(
-            f"a command of the class {kind.__qualname__} waits for the next "
-            "step and cannot be saved"
+            f"a command of the class {kind.__qualname__} waits for the next step: a "
+            "state can store only botyard's own commands"
         )
 
     fields = written(command, kind, inline=True)
@@ -373,7 +407,7 @@ def _values(
 
 
 def _is_value(options: Mapping[str, Any]) -> bool:
-    """Return whether options can be saved."""
+    """Return whether the options of a program can be saved in a state."""
     try:
         msgspec.msgpack.encode(dict(options))
     # Options may hold any object of the user's program.
@@ -386,13 +420,16 @@ def _is_value(options: Mapping[str, Any]) -> bool:
 def controllers_of(core: Core) -> list[Controller]:
     """Return the programs that drive robots, with their states.
 
-    Raise StateError if the state of one cannot be saved.
+    Raises
+    ------
+    StateError
+        The state of one cannot be saved.
     """
     found = []
     crashed = core.programs.crashed
     for name, (program, act) in core.programs.all.items():
         if name in crashed:
-            # Otherwise copies of the world lack the crashed program, whose state is lost
+            # Otherwise no copy of the world could be made: the state of the crashed program is lost
             # in any case.
             if _is_value(program.options):
                 found.append(

@@ -1,4 +1,4 @@
-"""Command that sets the velocity of a body at once, as after a push.
+"""Command that sets the velocity of a body immediately, as after a collision or a kick.
 
 Implements the twist of SetEntityState of simulation_interfaces.
 """
@@ -9,13 +9,15 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from botyard.engine.kernels.motion import true_curvature
 from botyard.engine.layout import Control, State
 from botyard.errors import CommandError
 from botyard.geometry import Twist
+from botyard.model.kinematics import STEERS
 from botyard.numerics.elementary import cosine_sine
 
 HIGHEST: Final = 1e5
-"""Highest velocity that may be set, m/s or rad/s; the same bound as for demands."""
+"""Highest velocity that may be set, m/s or rad/s; the same bound as for commands."""
 _NO_MASS: Final = int(Control.NONE)
 
 
@@ -24,8 +26,9 @@ class SetTwist:
     """Set the velocity of a body in world axes.
 
     A robot on wheels gets the part that its wheels allow: no lateral velocity unless it
-    is omnidirectional, and at most its top speed. Its ramps then lead it back to the
-    commanded velocity. A body with mass keeps the velocity until forces change it.
+    is omnidirectional, the turn of its wheels if it steers, and at most its top speed.
+    Its ramps then lead it back to the commanded velocity. A body with mass keeps
+    the velocity until forces change it.
 
     Attributes
     ----------
@@ -46,7 +49,15 @@ class SetTwist:
             )
 
     def apply(self, state: State, row: int) -> None:
-        """Write the velocity into the state."""
+        """Write the velocity into the state.
+
+        Parameters
+        ----------
+        state : State
+            Columns of all bodies; `vel` is changed in place.
+        row : int
+            Row of the body.
+        """
         cos, sin = cosine_sine(float(state.pose[row, 2]))
         vx, vy, w = self.twist
         # `State.vel` is in the frame of the body.
@@ -58,6 +69,11 @@ class SetTwist:
                 min(max(value, -most), most)
                 for value, most in zip(local, top, strict=True)
             ]
+
+            # Such a body turns by the curvature of its wheels alone.
+            if STEERS[state.drive[row]]:
+                local[2] = local[0] * true_curvature(state.steer, row)
+                local[2] = min(max(local[2], -top[2]), top[2])
 
         state.vel[row] = local
 

@@ -1,4 +1,4 @@
-"""Robots and settings of world files: put into a simulation, and read from one."""
+"""Robots and settings of world files: added to a simulation, and taken from one."""
 
 from __future__ import annotations
 
@@ -69,6 +69,20 @@ def add_at_home(
 
     The places are the same as with `add_robot` one by one. Robots of one model that
     follow each other share one search, so that many robots cost little more than one.
+
+    Parameters
+    ----------
+    sim : Population
+        Simulation that gets the robots.
+    specs : sequence of RobotSpec
+        Model of each robot.
+    names : sequence of str
+        Name of each robot. Empty: names are made of the models' names.
+
+    Raises
+    ------
+    WorldError
+        A name is taken, or breaks the rule for names.
     """
     robots: list[R] = []
     for _, group in groupby(range(len(specs)), lambda k: id(specs[k])):
@@ -84,10 +98,16 @@ def add_at_home(
 
 
 def world_of(sim: Population[R]) -> World:
-    """Return the present world for a scenario file.
+    """Return the present world as the content of a scenario file.
 
-    It has bodies with their poses, seed and step, but neither velocities nor
+    The content has bodies with their poses, seed and step, but neither velocities nor
     commands.
+
+    Returns
+    -------
+    World
+        Map with its boxes where they stand now, robots, settings, and lines about
+        things that a scenario cannot hold.
     """
     core = sim.core
     state, rows = core.snapshot.state, core.snapshot.rows
@@ -106,6 +126,8 @@ def world_of(sim: Population[R]) -> World:
         for name, box in zip(core.box_names, core.scene.boxes, strict=True)
     )
     programs = core.programs.by_robot
+    # Robots bring their trailers, in a straight line.
+    trailers = {one for name in core.robots for one in core.engine.trailers_of(name)}
     robots = tuple(
         PlacedRobot(
             spec=robot.spec,
@@ -116,6 +138,7 @@ def world_of(sim: Population[R]) -> World:
             served=robot.spec.name != THING and name not in core.unserved,
         )
         for name, robot in core.robots.items()
+        if name not in trailers
     )
     settings = Settings(
         seed=core.seed,
@@ -128,9 +151,11 @@ def world_of(sim: Population[R]) -> World:
     described = core.descriptions.described
     if described.joints or described.sensors:
         beside = [
-            f"{len(described.joints)} joints and "
-            f"{len(described.sensors)} sensors of description files are left out; "
-            "their bodies are written as obstacles"
+            (
+                f"{len(described.joints)} joints and {len(described.sensors)} sensors of "
+                "AMBF description files are left out; their bodies are written as "
+                "obstacles"
+            )
         ]
 
     scene = replace(core.scene, boxes=boxes)

@@ -20,12 +20,12 @@ def copy_files(plan: Plan, target: Path) -> list[Path]:
     """Copy the files that a plan names into a folder, under the same relative paths.
 
     Files named by absolute path, installed modules and shipped maps are not copied.
-    They must exist on the other computer.
+    Such files must exist on the other computer.
 
     Parameters
     ----------
     plan : Plan
-        The plan.
+        Plan of the study.
     target : Path
         Folder for the copies.
 
@@ -63,13 +63,30 @@ def copy_files(plan: Plan, target: Path) -> list[Path]:
 
 
 def _relative(plan: Plan) -> Iterator[Path]:
-    """Yield the paths of the files to copy, relative to the plan's folder."""
+    """Yield the paths of the files to copy, relative to the plan's folder.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan of the study.
+
+    Yields
+    ------
+    Path
+        Paths of the named files and of the ``__init__.py`` files of their packages,
+        with repetitions.
+
+    Raises
+    ------
+    CommandLineError
+        A file named by a relative path lies outside of the plan's folder.
+    """
     for path in files_of(plan):
         found = Path(os.path.relpath(path, plan.folder))
         if found.parts[0] == os.pardir:
             if os.pardir not in path.parts:
-                # An absolute path outside of the folder is the user's statement that
-                # all nodes have it.
+                # With an absolute path outside of the folder, the user states that all
+                # nodes have the file.
                 continue
             raise CommandLineError(
                 f"{plan.path}: expected files in the plan's folder, which is "

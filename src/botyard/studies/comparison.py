@@ -72,7 +72,22 @@ def compare(
 
 
 def run_one(_sim: None, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Run the case given by a study's parameters; return the fields of its `Row`."""
+    """Run the case given by a study's parameters.
+
+    Parameters
+    ----------
+    _sim : None
+        Unused: a study's function gets its world here, but a case has none.
+    params : dict
+        Fields of the `Case`, and ``rules`` and ``max_read`` as plain data.
+    seed : int
+        Seed of the case.
+
+    Returns
+    -------
+    dict
+        Fields of the `Row` without its case; the cycle is one text.
+    """
     case = Case(params["family"], params["robots"], seed, params["supervisor"])
     row = run_case(case, Rules(**params["rules"]), Budget().raised(params["max_read"]))
     fields = {
@@ -91,7 +106,19 @@ def _values(case: Case) -> dict[str, Any]:
 def _row(case: Case, row: StudyRow, study: Study) -> Row:
     """Return the result of a case.
 
-    Raise CommandLineError with the log if its run failed.
+    Parameters
+    ----------
+    case : Case
+        The case.
+    row : Row
+        Row of its run in the study.
+    study : Study
+        The study, for the log of a failed run.
+
+    Raises
+    ------
+    CommandLineError
+        The run failed; the message contains its log.
     """
     if row.status != "ok":
         log = study.folder.log(row.key)

@@ -18,6 +18,19 @@ def points_of(plan: Plan) -> Iterator[tuple[dict[str, Any], int]]:
 
     Seeds vary fastest, then samples, then the last parameter of the grid.
 
+    Parameters
+    ----------
+    plan : Plan
+        Plan of the study.
+
+    Yields
+    ------
+    values : dict
+        A value for each parameter: first of the grid, then of the sample. The seeds of
+        a point share one dict.
+    seed : int
+        Seed of the run.
+
     Raises
     ------
     CommandLineError
@@ -34,7 +47,24 @@ def points_of(plan: Plan) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def samples_of(sample: SampleKeys) -> list[dict[str, float]]:
-    """Return the sampled values; a larger count keeps the first ones."""
+    """Return the sampled values.
+
+    Parameters
+    ----------
+    sample : SampleKeys
+        Ranges, number of points, method and seed.
+
+    Returns
+    -------
+    list of dict
+        A value for each parameter, at each point. A larger count keeps the first
+        points.
+
+    Raises
+    ------
+    CommandLineError
+        The plan asks for a Sobol sequence, and SciPy is not installed.
+    """
     names = list(sample.values)
     rows = _sobol(sample) if sample.method == "sobol" else _drawn(sample)
     return [
@@ -47,6 +77,11 @@ def _drawn(sample: SampleKeys) -> list[list[float]]:
     """Return numbers in [0, 1), each from a hash of seed, name and index.
 
     Adding or reordering parameters therefore does not change the values of the others.
+
+    Returns
+    -------
+    list of list of float
+        `sample.count` points with one number per parameter.
     """
     return [
         [_uniform(f"{sample.seed}/{name}/{k}") for name in sample.values]
@@ -68,6 +103,16 @@ def _sobol(sample: SampleKeys) -> list[list[float]]:
     """Return the first points of a scrambled Sobol sequence.
 
     The sequence is Owen-scrambled by SciPy (`scipy.stats.qmc.Sobol`).
+
+    Returns
+    -------
+    list of list of float
+        `sample.count` points with one number in [0, 1) per parameter.
+
+    Raises
+    ------
+    CommandLineError
+        SciPy is not installed.
     """
     if not is_there("scipy"):
         raise CommandLineError(lacking("sample.method: sobol", "studies"))
@@ -90,7 +135,20 @@ def _sobol(sample: SampleKeys) -> list[list[float]]:
 
 
 def _scaled(one: RangeKeys, u: float) -> float:
-    """Return the value of a parameter for a uniform number in [0, 1)."""
+    """Return the value of a parameter for a uniform number.
+
+    Parameters
+    ----------
+    one : RangeKeys
+        Range of the parameter.
+    u : float
+        Number in [0, 1).
+
+    Returns
+    -------
+    float
+        The value, within the range.
+    """
     if one.log is not None:
         low, high = one.log
         # Rounding in exp(log()) can leave the range by one bit.

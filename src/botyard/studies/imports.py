@@ -1,8 +1,8 @@
 """Local modules that a Python file imports, found without running any code.
 
-Their contents are part of a run's hash, and a study on a cluster sends them to the
-nodes. Only ``import`` statements count: modules loaded through `importlib`, and data
-files that the code reads, are not found.
+The contents of the modules are part of a run's hash, and a study on a cluster sends
+them to the nodes. Only ``import`` statements count: modules loaded through `importlib`,
+and data files that the code reads, are not found.
 """
 
 from __future__ import annotations
@@ -52,7 +52,20 @@ def imported_files(path: Path, folder: Path) -> set[Path]:
 
 
 def _imported(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield the local files that the import statements of one file name."""
+    """Yield the local files that the import statements of one file name.
+
+    Parameters
+    ----------
+    path : Path
+        The file. A broken or unreadable file yields nothing.
+    folder : Path
+        Folder in which absolute imports are looked up.
+
+    Yields
+    ------
+    Path
+        Files, with repetitions.
+    """
     try:
         tree = ast.parse(path.read_bytes(), path)
     # The run itself reports a broken file; hashing must not fail on it. Deeply nested
@@ -79,7 +92,15 @@ def _imported(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def _above(path: Path, level: int) -> Path:
-    """Return the package from which a relative import of this level starts."""
+    """Return the package from which a relative import of this level starts.
+
+    Parameters
+    ----------
+    path : Path
+        The importing file.
+    level : int
+        Number of leading dots, at least 1.
+    """
     for _ in range(level):
         path = path.parent
     return path
@@ -88,10 +109,19 @@ def _above(path: Path, level: int) -> Path:
 def _files(
     parts: list[str], folder: Path, *, is_relative: bool = False
 ) -> Iterator[Path]:
-    """Yield the file of a module (or of the module that holds a name) and of its
-    packages.
+    """Yield the file of a module and of its packages.
 
+    The last part may also be an object in a module: then the module's file is yielded.
     Nothing is yielded if there is no such module.
+
+    Parameters
+    ----------
+    parts : list of str
+        Parts of the module's name, as between its dots.
+    folder : Path
+        Folder in which the first part is looked up.
+    is_relative : bool
+        Whether the import is relative: installed modules do not take precedence then.
     """
     if not is_relative and _is_elsewhere(parts[0], folder):
         return
@@ -113,8 +143,19 @@ def _files(
 
 
 def _is_elsewhere(name: str, folder: Path) -> bool:
-    """Return whether an import finds an installed module, or nothing, instead of a
-    local one.
+    """Return whether an import finds no local module.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module's outermost package.
+    folder : Path
+        Folder of local modules.
+
+    Returns
+    -------
+    bool
+        True if the import finds an installed module instead, or nothing.
     """
     here = folder / name
     if (

@@ -48,7 +48,7 @@ GRACE_S: Final = 0.8
 MAX_START_FAILURES: Final = 3
 """Number of workers in a row that may die before they are ready.
 
-Then the study ends.
+After this number the study ends.
 """
 TICK_S: Final = 0.25
 """Period of the check of time limits, s."""
@@ -63,17 +63,27 @@ Each worker would start its own threads, far more than the computer has cores.
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """State of a worker process, as seen by the study."""
+    """State of a worker process, as seen by the study.
+
+    Attributes
+    ----------
+    process : Child
+        The process, with its pipes of orders and events.
+    log : Path
+        File of its output, deleted when the worker is buried.
+    is_ready : bool
+        Whether it has loaded the plan's code and map.
+    """
 
     process: Child
     log: Path
     is_ready: bool = False
     items: deque[Item] = field(default_factory=deque)
-    """Runs that the worker has received; it is working on the first one."""
+    """Runs that the worker has received; the first of them is the current one."""
     began: float = 0.0
     """Start of the current run (`time.monotonic`), s."""
     timed_out: str = ""
-    """Hash of the run because of whose timeout the worker is being ended."""
+    """Hash of the run whose timeout is the reason for ending the worker."""
     kill_at: float = math.inf
     died_at: float = math.inf
     """Time at which the process was found dead while its event pipe was still open."""
@@ -86,13 +96,18 @@ class _Worker:
         """Send an order.
 
         Ignore a dead worker, because the end of its events reports the death.
+
+        Parameters
+        ----------
+        order : Job or Group
+            The job first, then groups of runs.
         """
         self.process.send(encode(order), b"\n")
 
     def end_left(self) -> None:
         """Kill the processes that an ended worker leaves behind.
 
-        They may hold its pipes open.
+        Such processes may hold the worker's pipes open.
         """
         self.process.signal(KILL, group=True)
         for pid in self.programs if os.name != "nt" else ():
@@ -100,9 +115,10 @@ class _Worker:
                 os.killpg(pid, KILL)
 
     def bury(self) -> None:
-        """Release everything of an ended worker: leftover processes, pipes and its log."""
+        """Release all resources of an ended worker: leftover processes, pipes and its log."""
         self.end_left()
-        # The follower closes the output; it may still read it.
+        # The thread that follows the worker closes the output, because it may still
+        # read.
         with contextlib.suppress(OSError):
             self.process.input.close()
 
@@ -125,6 +141,11 @@ class LocalStudy:
         Maximum number of worker processes.
     done : callable
         Called in this thread with each run that has ended.
+
+    Raises
+    ------
+    OSError
+        The results folder cannot be created.
     """
 
     def __init__(
@@ -156,6 +177,11 @@ class LocalStudy:
     def carry_out(self, runs: Iterable[Run]) -> None:
         """Carry out runs, and end all workers afterwards, even after an error.
 
+        Parameters
+        ----------
+        runs : iterable of Run
+            The runs. Each gets a row, whatever happens to it.
+
         Raises
         ------
         CommandLineError
@@ -174,7 +200,13 @@ class LocalStudy:
     # -- for callers with their own loop
 
     def add(self, items: Iterable[Item]) -> None:
-        """Add runs to the queue; `advance` carries them out."""
+        """Add runs to the queue; `advance` carries them out.
+
+        Parameters
+        ----------
+        items : iterable of Item
+            The runs, appended in order.
+        """
         self._waiting.extend(items)
 
     @property
@@ -290,7 +322,14 @@ class LocalStudy:
         worker.send(job)
 
     def _follow(self, worker: _Worker) -> None:
-        """Forward a worker's events to the queue; runs in a thread of its own."""
+        """Forward a worker's events to the queue; runs in a thread of its own.
+
+        Parameters
+        ----------
+        worker : _Worker
+            The worker. It is killed if it sends something other than events. The end of
+            its events is forwarded as None.
+        """
         try:
             with worker.process.output as lines:
                 for line in lines:
@@ -305,7 +344,13 @@ class LocalStudy:
         self._events.put((worker, None))
 
     def _give(self, worker: _Worker) -> None:
-        """Hand a group of runs to a worker."""
+        """Hand a group of runs to a worker.
+
+        Parameters
+        ----------
+        worker : _Worker
+            A worker that is ready and has no runs.
+        """
         items = take_group(self._waiting, self._wanted, self._pace)
         worker.items.extend(items)
         worker.began = time.monotonic()
@@ -334,15 +379,28 @@ class LocalStudy:
                     worker.end_left()
             elif (
                 now > worker.died_at + GRACE_S
-                # Processes outside the worker's group may hold its event pipe open for
-                # ever.
+                # Processes outside of the worker's group may hold the worker's event
+                # pipe open for ever.
             ):
                 self._events.put((worker, None))
 
     # -- events
 
     def _take(self, worker: _Worker, event: Event | None) -> None:
-        """Process one event of a worker; None: its events have ended."""
+        """Process one event of a worker.
+
+        Parameters
+        ----------
+        worker : _Worker
+            The worker; events of a buried one are ignored.
+        event : Event or None
+            The event; None: its events have ended.
+
+        Raises
+        ------
+        CommandLineError
+            The worker cannot carry out the plan, or workers die before they are ready.
+        """
         # A dead worker can produce two ends of events: from its pipe, and from the time
         # check.
         if worker not in self._workers:
@@ -366,7 +424,19 @@ class LocalStudy:
             self._buried(worker)
 
     def _buried(self, worker: _Worker) -> None:
-        """Handle the end of a worker: write or repeat its run, and requeue the others."""
+        """Handle the end of a worker: repeat its current run or write it as lost;
+        requeue the others.
+
+        Parameters
+        ----------
+        worker : _Worker
+            The worker, whose events have ended.
+
+        Raises
+        ------
+        CommandLineError
+            `MAX_START_FAILURES` workers in a row have died before they were ready.
+        """
         self._workers.remove(worker)
         status = worker.process.wait() or 0
         try:
@@ -385,12 +455,12 @@ class LocalStudy:
                         item,
                         worker,
                         "timeout",
-                        f"it took more than {self._limits.wall:g} s of wall time",
+                        f"the run took more than {self._limits.wall:g} s of wall time",
                     )
                 elif (
                     worker.timed_out
-                    # The run that timed out finished in the last moment; this one is
-                    # innocent, so repeat it.
+                    # The run that timed out finished in the last moment; this run has
+                    # not timed out, so repeat it.
                 ):
                     worker.items.appendleft(item)
                 else:
@@ -402,7 +472,17 @@ class LocalStudy:
             worker.bury()
 
     def _died(self, item: Item, worker: _Worker, status: int) -> None:
-        """Repeat a run whose process died, or write it as lost after too many deaths."""
+        """Repeat a run whose process died, or write it as lost after too many deaths.
+
+        Parameters
+        ----------
+        item : Item
+            Run with its hash, parameter values and seed.
+        worker : _Worker
+            The dead worker.
+        status : int
+            Exit status of its process; negative: the number of a signal.
+        """
         self._deaths[item.key] = self._deaths.get(item.key, 0) + 1
         if self._deaths[item.key] > self._limits.retries:
             times = (
@@ -411,13 +491,33 @@ class LocalStudy:
                 else f", {self._deaths[item.key]} times"
             )
             self._write(
-                item, worker, "lost", f"its process died ({ending(status)}){times}"
+                item,
+                worker,
+                "lost",
+                f"the process of the run died ({ending(status)}){times}",
             )
         else:
             self._waiting.appendleft(item)
 
     def _write(self, item: Item, worker: _Worker, status: Status, error: str) -> None:
-        """Write the row of a run whose worker cannot write it."""
+        """Write the row of a run whose worker cannot write it.
+
+        Parameters
+        ----------
+        item : Item
+            Run with its hash, parameter values and seed.
+        worker : _Worker
+            Its worker, whose log is kept.
+        status : str
+            Status of the row, see `Row`.
+        error : str
+            Reason, in one line.
+
+        Raises
+        ------
+        OSError
+            The row cannot be written.
+        """
         keep_log(worker.log, self._folder.log(item.key))
         if self._part is None:
             self._part = Part(self._folder.part(self._session, "study"))

@@ -38,7 +38,17 @@ class Job(msgspec.Struct, kw_only=True, tag=True):
 
 
 class Item(msgspec.Struct, array_like=True):
-    """One run for a worker to carry out."""
+    """One run for a worker to carry out.
+
+    Attributes
+    ----------
+    key : str
+        Hash of the run.
+    values : dict
+        Parameter values of the run.
+    seed : int
+        Seed of the run.
+    """
 
     key: str
     values: dict[str, Any]
@@ -46,7 +56,13 @@ class Item(msgspec.Struct, array_like=True):
 
 
 class Group(msgspec.Struct, tag=True):
-    """Order to carry out runs one after another."""
+    """Order to carry out runs one after another.
+
+    Attributes
+    ----------
+    items : list of Item
+        The runs, in order.
+    """
 
     items: list[Item]
 
@@ -56,7 +72,13 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Broken(msgspec.Struct, tag=True):
-    """Event: the worker ends, because it cannot load the plan's files or write results."""
+    """Event: the worker ends because it cannot load the plan's files or write results.
+
+    Attributes
+    ----------
+    text : str
+        Reason, in one line.
+    """
 
     text: str
 
@@ -65,13 +87,30 @@ class Started(msgspec.Struct, tag=True):
     """Event: the run has started a program in a process group of its own.
 
     The study ends this group if the worker dies.
+
+    Attributes
+    ----------
+    pid : int
+        Id of the program's process, which is also the id of its group.
     """
 
     pid: int
 
 
 class Done(msgspec.Struct, tag=True):
-    """Event: a run has ended and its row is written; wall time in s."""
+    """Event: a run has ended and its row is written.
+
+    Attributes
+    ----------
+    key : str
+        Hash of the run.
+    status : str
+        Status of the row, see `botyard.studies.results.Row`.
+    wall : float
+        Wall time of the run, s.
+    error : str
+        Reason why the run is not ok, in one line; empty: none.
+    """
 
     key: str
     status: Status

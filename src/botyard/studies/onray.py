@@ -27,8 +27,7 @@ from botyard.studies.results import LOGS, Folder
 from botyard.studies.run_hash import Run
 
 ANY: Final = "auto"
-"""Address that selects the cluster in ``RAY_ADDRESS``, or the one this computer belongs
-to.
+"""Address that selects the cluster in ``RAY_ADDRESS``, or the cluster of this computer.
 """
 CONNECT_TIMEOUT_S: Final = 5.0
 """Timeout of the test connection to a cluster, s.
@@ -81,14 +80,20 @@ class RayStudy:
         )
 
     def carry_out(self, runs: Sequence[Run]) -> None:
-        """Carry out runs, and end all tasks on the cluster afterwards, even after an
-        error.
+        """Carry out runs, and end all tasks on the cluster even after an error.
+
+        Parameters
+        ----------
+        runs : sequence of Run
+            The runs. Each gets a row, whatever happens to it.
 
         Raises
         ------
         CommandLineError
             No cluster answers, the plan's files cannot be sent, or the code or map that
             the plan names cannot be loaded there.
+        OSError
+            The results folder cannot be written, or a file of the plan cannot be read.
         """
         with tempfile.TemporaryDirectory(prefix="botyard-study-") as files:
             copy_files(self._plan, Path(files))
@@ -126,7 +131,22 @@ class RayStudy:
             log.unlink(missing_ok=True)
 
     def _follow(self, process: Child, log: Path, left: int) -> None:
-        """Process the driver's events until it ends; `left` runs still have to end."""
+        """Process the driver's events until it ends.
+
+        Parameters
+        ----------
+        process : Child
+            The driver process.
+        log : Path
+            Its log; the last lines explain a lost connection.
+        left : int
+            Number of runs that still have to end.
+
+        Raises
+        ------
+        CommandLineError
+            The driver cannot carry out the runs, or it ends before all of them have.
+        """
         for line in process.output:
             event = decode_event(line) if line.endswith(b"\n") else None
             if isinstance(event, Done):
@@ -149,6 +169,15 @@ def _send(process: Child, job: RayJob, runs: Sequence[Run]) -> None:
     """Send the job and its runs to the driver process.
 
     A dead process is ignored here, because the end of its events reports it.
+
+    Parameters
+    ----------
+    process : Child
+        The driver process.
+    job : RayJob
+        The job, sent as one line.
+    runs : sequence of Run
+        The runs, sent as lines of `RUNS_PER_LINE`.
     """
     items = (Item(run.key, run.values, run.seed) for run in runs)
     process.send(encode_line(job), b"\n")
@@ -158,6 +187,11 @@ def _send(process: Child, job: RayJob, runs: Sequence[Run]) -> None:
 
 def check_cluster(address: str) -> None:
     """Check that Ray is installed and that a cluster answers at an address.
+
+    Parameters
+    ----------
+    address : str
+        ``host:port``, or `ANY`, for which only the installation is checked.
 
     Raises
     ------
@@ -170,7 +204,18 @@ def check_cluster(address: str) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Check that an address is ``host:port`` and accepts connections."""
+    """Check that an address is ``host:port`` and accepts connections.
+
+    Parameters
+    ----------
+    address : str
+        The address; `ANY` is always accepted.
+
+    Raises
+    ------
+    CommandLineError
+        The address is not valid, or the connection fails within `CONNECT_TIMEOUT_S`.
+    """
     if address == ANY:
         return
     host, _, port = address.rpartition(":")

@@ -18,7 +18,7 @@ from botyard.errors import BotyardError, ModelError, PlanError, did_you_mean
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import brief
-from botyard.formats.models import find_robot
+from botyard.formats.models import find_robot, is_robot_file
 from botyard.formats.yamlfile import YamlFile
 from botyard.model.filetables import Pair
 from botyard.model.library import robot_of
@@ -54,7 +54,19 @@ class RangeKeys(Strict, kw_only=True):
 
 
 class SampleKeys(Strict, kw_only=True):
-    """Sampling of parameters: `count` points, each with one value per parameter."""
+    """Sampling of parameters.
+
+    Attributes
+    ----------
+    count : int
+        Number of points, each with one value per parameter.
+    values : dict
+        Ranges by name of the parameter.
+    method : str
+        ``random``: independent numbers; ``sobol``: a scrambled Sobol sequence.
+    seed : int
+        Seed of the sample; it does not affect the runs otherwise.
+    """
 
     count: int
     values: dict[str, RangeKeys]
@@ -63,7 +75,15 @@ class SampleKeys(Strict, kw_only=True):
 
 
 class SeedKeys(Strict, kw_only=True):
-    """Consecutive seeds."""
+    """Consecutive seeds.
+
+    Attributes
+    ----------
+    count : int
+        Number of seeds, 1 … `MAX_RUNS`.
+    first : int
+        First seed.
+    """
 
     count: int
     first: int = 1
@@ -72,9 +92,17 @@ class SeedKeys(Strict, kw_only=True):
 class LimitKeys(Strict, kw_only=True):
     """Limits of a run.
 
-    Simulated time and wall time in s. Memory in MiB, in addition to the memory that a
-    worker uses when it starts. ``retries`` counts repetitions of a run whose process
-    died.
+    Attributes
+    ----------
+    simulated : float or None
+        Simulated time, s; None: no limit. Runs with a world need one.
+    wall : float
+        Wall time, s.
+    memory : float or None
+        Memory in MiB, in addition to the memory that a worker uses when it starts;
+        None: no limit.
+    retries : int
+        Number of repetitions of a run whose process died.
     """
 
     simulated: float | None = None
@@ -84,7 +112,29 @@ class LimitKeys(Strict, kw_only=True):
 
 
 class PlanKeys(Strict, kw_only=True):
-    """Keys of a plan, apart from the keys of `Setup`."""
+    """Keys of a plan, apart from the keys of `Setup`.
+
+    Attributes
+    ----------
+    study : int
+        Version of the format, `VERSION`.
+    name : str
+        Name of the study; empty: the stem of the file's name.
+    grid : dict
+        Values of the grid by name of the parameter; all combinations run.
+    sample : SampleKeys or None
+        Sampled parameters; None: none.
+    seeds : int, list of int or SeedKeys
+        Number of seeds from 1 on, or the seeds.
+    limits : LimitKeys
+        Limits of each run.
+    record : str
+        Recordings to keep: ``never``, ``on-failure`` or ``always``.
+    units : dict
+        Units by name of a parameter or result, for the table.
+    files : list of str
+        Further files on whose contents the runs depend.
+    """
 
     study: int
     name: str = ""
@@ -147,16 +197,38 @@ class Plan:
     def setup_of(self, values: dict[str, Any], seed: int) -> Setup:
         """Return the description of the run with these values.
 
+        Parameters
+        ----------
+        values : dict
+            A value for each parameter.
+        seed : int
+            Seed of the run, for ``$seed``.
+
         Raises
         ------
         TableError
             A value does not fit.
+        KeyError
+            A parameter has no value.
         """
         return checked(filled(self.setup, {**values, SEED: seed}), Setup)
 
 
 def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
     """Read a plan.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    budget : Budget
+        Limits of reading, such as the size of the file.
+
+    Returns
+    -------
+    Plan
+        The checked plan, with its absolute path. The files that it names are not read
+        yet.
 
     Raises
     ------
@@ -168,7 +240,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
     try:
         text = read_bytes(path, meter, PlanError).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise PlanError("expected text in UTF-8", path) from None
+        raise PlanError("expected text in UTF-8, found other bytes", path) from None
 
     return _Reader(path, YamlFile(text, meter, PlanError)).plan()
 
@@ -248,8 +320,8 @@ class _Reader:
                         f"these, found {brief(value)}",
                     )
 
-                # Compared as JSON text: in Python, 1 == 1.0 == True, but runs treat
-                # these differently.
+                # Compare the values as JSON text: in Python, 1 == 1.0 == True, but runs
+                # treat these differently.
                 if (text := msgspec.json.encode(value).decode()) in seen:
                     raise fail(
                         where, f"expected each value once, found {brief(value)} twice"
@@ -275,6 +347,7 @@ class _Reader:
                     name,
                 )
 
+        # Each parameter is a column of the table of results.
         if len(plan.parameters) > MAX_PARAMETERS:
             raise fail(
                 "$.grid",
@@ -305,7 +378,8 @@ class _Reader:
             where = f"$.sample.values.{name}"
             if (one.uniform is None) == (one.log is None):
                 raise self._file.fail(
-                    where, "expected one of uniform: [low, high] and log: [low, high]"
+                    where,
+                    "expected either uniform: [low, high] or log: [low, high], found both or neither",
                 )
 
             low, high = one.uniform or one.log or (0.0, 0.0)
@@ -355,6 +429,8 @@ class _Reader:
                 f"unknown parameter ${shown(name)}{did_you_mean(name, known)}",
             )
 
+        # The plan is filled with the first values, because most errors show with any
+        # value.
         values = {name: options[0] for name, options in keys.grid.items()}
         if keys.sample is not None:
             values |= {
@@ -389,11 +465,19 @@ class _Reader:
 def check_setup(setup: Setup, simulated: float | None) -> None:
     """Check that the parts of a run's description fit together.
 
+    Parameters
+    ----------
+    setup : Setup
+        The description, with the first value of each parameter.
+    simulated : float or None
+        Limit of simulated time, s; a run with a world needs one.
+
     Raises
     ------
     TableError
         Two parts exclude each other, or a part is missing.
     """
+    # A traffic task has its own robots, paths and end.
     if setup.traffic is not None:
         for name in (
             "run",
@@ -405,7 +489,7 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
             "measures",
         ):
             if getattr(setup, name):
-                raise TableError(name, "does not go together with traffic")
+                raise TableError(name, "cannot be combined with traffic")
 
         return
 
@@ -419,13 +503,15 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         for name in ("program", "goal", "measures"):
             if getattr(setup, name):
                 raise TableError(
-                    name, "does not go together with run: the function does this"
+                    name,
+                    "cannot be combined with run: the function does this itself",
                 )
 
         return
 
     if not setup.has_world:
         raise TableError("", "expected one of run, map, robots and traffic, found none")
+    # Models are looked up now, so that no worker fails at its first run.
     for name, robot in setup.robots.items():
         _check_model(
             f"robots.{name}" if isinstance(robot, str) else f"robots.{name}.model",
@@ -436,7 +522,9 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
     if not setup.measures:
         raise TableError("measures", "expected at least one measure, found none")
     if simulated is None:
-        raise TableError("limits", "expected simulated: time after which a run ends, s")
+        raise TableError(
+            "limits", "expected simulated (time after which a run ends, s), found none"
+        )
 
     if setup.goal is None and "reached" in setup.measures:
         raise TableError(
@@ -444,7 +532,9 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         )
     if setup.program is not None:
         if not setup.program.command:
-            raise TableError("program.command", "expected a program and its arguments")
+            raise TableError(
+                "program.command", "expected a program with its arguments, found none"
+            )
         if setup.program.speed < 0.0:
             raise TableError(
                 "program.speed",
@@ -464,7 +554,7 @@ def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
     try:
         if isinstance(model, dict):
             robot_of(model, name)
-        elif Path(model).suffix.lower() not in (".p", ".toml"):
+        elif not is_robot_file(model):
             find_robot(model)
     except TableError as error:
         raise error.inside(where) from None

@@ -1,8 +1,8 @@
 """Process that connects a study to a Ray cluster.
 
-It turns groups of runs into Ray tasks and writes their rows as they arrive. Ray sends
-the plan's files to its nodes (``runtime_env``), places the tasks, and reports lost
-nodes. The driver keeps track of open runs and repeats the runs of a lost task.
+The process turns groups of runs into Ray tasks and writes their rows as they arrive.
+Ray sends the plan's files to its nodes (``runtime_env``), places the tasks, and reports
+lost nodes. The driver keeps track of open runs and repeats the runs of a lost task.
 
 `botyard.studies.onray` starts it as a process of its own, because Ray's client prints,
 installs its own signal handlers, and ends its process when it loses the cluster.
@@ -79,14 +79,14 @@ MAX_NODE_LOSSES: Final = 10
 MAX_START_LOSSES: Final = 1000
 """Number of tasks in a row that may be lost before they start; then the study ends."""
 DRAIN_S: Final = 0.5
-"""Time in which an interrupted study still collects finished rows, s."""
+"""Time that an interrupted study takes to collect finished rows, s."""
 NO_CLUSTER: Final = (
-    "it runs another version of Ray, or requires a token "
+    "the cluster runs another version of Ray, or requires a token "
     "(RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH)"
 )
-"""Probable reasons why a cluster refuses the connection; Ray's own error names none."""
+"""Probable reasons why a cluster refuses the connection; the error of Ray names no reason."""
 END_GRACE_S: Final = 5.0
-"""Time that this process has to end if its parent is gone, s."""
+"""Time that this process has to end after the end of its parent, s."""
 
 
 @dataclass(slots=True)
@@ -153,7 +153,11 @@ def _watch() -> None:
 
 
 class _Driver:
-    """Scheduler of the study's Ray tasks."""
+    """Scheduler of the study's Ray tasks.
+
+    Arguments are the description of the study, its runs (a queue, which is emptied),
+    and a function that sends an `Event` to the study.
+    """
 
     def __init__(self, job: RayJob, items: deque[Item], tell: Any) -> None:
         self._job, self._waiting, self._tell = job, items, tell
@@ -204,8 +208,8 @@ class _Driver:
         signal.signal(signal.SIGTERM, _stop)
         from botyard.studies.raytask import carry_out_group
 
-        # No retries by Ray: it would repeat a whole task, also the runs whose rows have
-        # arrived.
+        # Ray must not retry: it would repeat a whole task, also the runs whose rows
+        # have arrived.
         self._remote = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(
             carry_out_group
         )
@@ -233,7 +237,15 @@ class _Driver:
     # -- tasks
 
     def _submit(self) -> bool:
-        """Submit tasks to Ray; return whether more tasks would be of no use now."""
+        """Submit tasks to Ray.
+
+        Returns
+        -------
+        bool
+            Whether more tasks would be of no use now, because none is left or enough
+            wait. Otherwise the caller looks for results without waiting and submits
+            again.
+        """
         if not self._waiting:
             return True
         workers = self._job.workers or max(1, self._count_processors())
@@ -255,12 +267,17 @@ class _Driver:
         return not self._waiting or len(self._tasks) >= most
 
     def _ready(self, timeout: float) -> list[Any]:
-        """Wait for news of tasks and return the tasks that have some.
+        """Wait for messages of tasks and return the tasks that have sent one or ended.
 
         Parameters
         ----------
         timeout : float
             Maximum time to wait for the first task, s.
+
+        Returns
+        -------
+        list
+            Ray's generators of the tasks; empty if none has within the time.
         """
         tasks = list(self._tasks)
         ready, others = self._ray.wait(
@@ -275,7 +292,19 @@ class _Driver:
         return found
 
     def _take(self, task: Any) -> None:
-        """Process the next message of a task, or its end."""
+        """Process the next message of a task, or its end.
+
+        Parameters
+        ----------
+        task : ObjectRefGenerator
+            Ray's generator of the task's messages.
+
+        Raises
+        ------
+        CommandLineError
+            The task failed, or its node cannot receive the plan's files. The runs of a
+            lost task are repeated instead.
+        """
         errors = self._ray.exceptions
         try:
             said = self._ray.get(next(task))
@@ -299,7 +328,20 @@ class _Driver:
             self._hear(self._tasks[task], said)
 
     def _hear(self, task: _Task, said: bytes) -> None:
-        """Process the messages of a task."""
+        """Process the messages of a task.
+
+        Parameters
+        ----------
+        task : _Task
+            The task.
+        said : bytes
+            Encoded list of `Told`.
+
+        Raises
+        ------
+        CommandLineError
+            The node cannot carry out the plan.
+        """
         for told in decode_told(said):
             if isinstance(told, Begun):
                 task.node = told.node
@@ -312,7 +354,11 @@ class _Driver:
                 self._end(task, told)
 
     def _record(self, task: _Task, told: Recorded) -> None:
-        """Append a piece of a recording to its file."""
+        """Append a piece of a recording to its file.
+
+        The first piece of a task replaces an existing file. A piece of a run that has
+        ended already is dropped.
+        """
         if told.key in task.items:
             is_first = told.key not in task.recordings
             path = task.recordings.setdefault(
@@ -322,7 +368,11 @@ class _Driver:
                 file.write(told.piece)
 
     def _end(self, task: _Task, told: Ended) -> None:
-        """Write the row of a run that has ended."""
+        """Write the row of a run that has ended.
+
+        The log of the run is kept if the task has sent it. A second row of a run is
+        ignored.
+        """
         row = told.row
         # A row may arrive twice after a node was lost; only the first counts.
         if task.items.pop(row.key, None) is None:
@@ -334,12 +384,36 @@ class _Driver:
         self._write(row)
 
     def _write(self, row: Row) -> None:
-        """Write a row and report its run as done."""
+        """Write a row and report its run as done.
+
+        Parameters
+        ----------
+        row : Row
+            Row to write.
+
+        Raises
+        ------
+        OSError
+            The row cannot be written, or the study has closed the pipe.
+        """
         self._part.add(row)
         self._tell(Done(row.key, row.status, row.wall, row.error))
 
     def _lost(self, task: _Task, error: Exception) -> None:
-        """Repeat the open runs of a task whose node or process was lost."""
+        """Repeat the open runs of a task whose node or process was lost.
+
+        Parameters
+        ----------
+        task : _Task
+            The task, already removed from the open ones.
+        error : Exception
+            Ray's reason.
+
+        Raises
+        ------
+        CommandLineError
+            `MAX_START_LOSSES` tasks in a row were lost before they started.
+        """
         if not task.node:
             self._start_losses += 1
             if self._start_losses >= MAX_START_LOSSES:
@@ -350,14 +424,13 @@ class _Driver:
         elif task.items:
             first = next(
                 iter(task.items.values())
-                # The first open run is the one the task was working on, or whose end it
-                # did
-                # not report.
+                # The first open run is the run that the task carried out last, or whose
+                # end it did not report. The loss counts for this run.
             )
             self._losses[first.key] = self._losses.get(first.key, 0) + 1
             if self._losses[first.key] >= MAX_NODE_LOSSES:
                 del task.items[first.key]
-                text = f"its node was lost, {MAX_NODE_LOSSES} times"
+                text = f"the node of the run was lost, {MAX_NODE_LOSSES} times"
                 self._write(
                     Row(
                         key=first.key,
@@ -374,7 +447,18 @@ class _Driver:
         self._waiting.extendleft(reversed(task.items.values()))
 
     def _where(self, task: Any) -> str:
-        """Return the name of the node of a task."""
+        """Return the name of the node of a task.
+
+        Parameters
+        ----------
+        task : ObjectRefGenerator
+            Ray's generator of the task's messages, of an open task.
+
+        Returns
+        -------
+        str
+            Host name, or "a node" for a task that has not started.
+        """
         return self._tasks[task].node or "a node"
 
     def _drain(self) -> None:

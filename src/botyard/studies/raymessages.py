@@ -94,13 +94,27 @@ class TaskGroup(msgspec.Struct, kw_only=True):
 
 
 class Begun(msgspec.Struct, tag=True):
-    """The task has started on this node (its host name)."""
+    """The task has started.
+
+    Attributes
+    ----------
+    node : str
+        Host name of the node on which it runs.
+    """
 
     node: str
 
 
 class Ended(msgspec.Struct, tag=True):
-    """A run has ended; with its log if the log is kept."""
+    """A run has ended.
+
+    Attributes
+    ----------
+    row : Row
+        Row of the run.
+    log : bytes or None
+        Its log; None: the log is not kept.
+    """
 
     row: Row
     log: bytes | None = None
@@ -110,6 +124,13 @@ class Recorded(msgspec.Struct, tag=True):
     """The next piece of a run's recording.
 
     The row of the run follows the last piece.
+
+    Attributes
+    ----------
+    key : str
+        Hash of the run.
+    piece : bytes
+        Part of the recording, in order.
     """
 
     key: str
@@ -117,7 +138,13 @@ class Recorded(msgspec.Struct, tag=True):
 
 
 class Refused(msgspec.Struct, tag=True):
-    """The task cannot carry out any run, with the reason."""
+    """The task cannot carry out any run.
+
+    Attributes
+    ----------
+    text : str
+        Reason, in one line.
+    """
 
     text: str
 

@@ -51,7 +51,9 @@ def carry_out_group(order: bytes, group: bytes) -> Iterator[bytes]:
     Yields
     ------
     bytes
-        Encoded lists of `Told`.
+        Encoded lists of `Told`: `Begun` first, then the ends of runs with their
+        recordings and logs. `Refused` is the last one if the node cannot carry out the
+        plan.
     """
     yield encode([Begun(platform.node())])
     told = decode_group(group)
@@ -84,7 +86,23 @@ def carry_out_group(order: bytes, group: bytes) -> Iterator[bytes]:
 
 
 class _Runner:
-    """Executor of runs on this node, with one worker process."""
+    """Executor of runs on this node, with one worker process.
+
+    Parameters
+    ----------
+    order : Order
+        Setup, limits and recording mode of the study.
+
+    Attributes
+    ----------
+    study : LocalStudy
+        Executor of the runs.
+
+    Raises
+    ------
+    OSError
+        The folder for results cannot be created.
+    """
 
     def __init__(self, order: Order) -> None:
         # Ray's working folder holds the copy of the plan's files.
@@ -103,11 +121,20 @@ class _Runner:
         """Number of bytes already sent, for each file of rows."""
 
     def _note(self, _done: Done) -> None:
-        """Count a run that has ended."""
+        """Count a run that has ended; the study calls this function."""
         self.ended += 1
 
     def news(self) -> Iterator[bytes]:
-        """Yield messages about the runs that have ended since the last call."""
+        """Yield messages about the runs that have ended since the last call.
+
+        Recordings and logs are deleted once they have been sent.
+
+        Yields
+        ------
+        bytes
+            Encoded lists of `Recorded` and `Ended`. The pieces of a recording come
+            before the end of its run.
+        """
         told: list[Told] = []
         for row in self._new_rows():
             recording, log = self._folder.recording(row.key), self._folder.log(row.key)
@@ -121,7 +148,7 @@ class _Runner:
             kept = log.read_bytes() if log.exists() else None
             log.unlink(missing_ok=True)
             told.append(Ended(row, kept))
-            # Logs may be long, so each goes into a message of its own.
+            # Logs may be long, so each log is sent in a separate message.
             if kept is not None:
                 yield encode(told)
                 told = []
@@ -142,8 +169,9 @@ class _Runner:
                     yield decode_row(line)
 
     def forget(self) -> None:
-        """Empty the files of rows after all rows have been sent, while no worker
-        writes.
+        """Empty the files of rows.
+
+        Call this when all rows have been sent and no worker is writing.
         """
         for path in self._folder.parts:
             os.truncate(path, 0)
@@ -160,7 +188,18 @@ _runners: Final[dict[bytes, _Runner]] = {}
 
 
 def _runner(order: bytes) -> _Runner:
-    """Return the runner for an order; replace the runner of another study."""
+    """Return the runner for an order; a runner of another study is replaced.
+
+    Parameters
+    ----------
+    order : bytes
+        Encoded `Order`.
+
+    Raises
+    ------
+    CommandLineError
+        The node has another version of botyard than the study.
+    """
     if order not in _runners:
         _end()
         decoded = decode_order(order)

@@ -29,7 +29,7 @@ MAX_PLOTS: Final = 60
 MAX_LINES: Final = 12
 """Maximum number of lines in a plot."""
 MAX_DOTS: Final = 5000
-"""Maximum number of runs shown as dots; of more runs, every n-th is drawn."""
+"""Maximum number of runs shown as dots; beyond it, only every n-th run is drawn."""
 MAX_BAD: Final = 50
 """Maximum number of listed runs that are not ok."""
 BINS: Final = 10
@@ -38,6 +38,15 @@ BINS: Final = 10
 
 def write_report(study: Study, path: Path, *, force: bool = False) -> None:
     """Write the report of all runs that have ended.
+
+    Parameters
+    ----------
+    study : Study
+        Study with its runs and results.
+    path : Path
+        File of the report.
+    force : bool
+        Whether to replace a file that botyard did not write.
 
     Raises
     ------
@@ -55,7 +64,15 @@ def write_report(study: Study, path: Path, *, force: bool = False) -> None:
 
 
 def _page(study: Study, table: Table) -> str:
-    """Return the HTML of the report."""
+    """Return the HTML of the report.
+
+    Parameters
+    ----------
+    study : Study
+        The study, for the counts and the runs that are not ok.
+    table : Table
+        Table of the study's results.
+    """
     grid = list(study.plan.keys.grid)
     quantities = quantities_of(table)
     counts = ", ".join(
@@ -87,7 +104,24 @@ def _table(
     quantities: Sequence[Quantity],
     units: dict[str, str],
 ) -> str:
-    """Return the table of means and shares by point of the grid."""
+    """Return an HTML table of means and shares, with a row for each point of the grid.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        Points of the grid; the first `MAX_GROUPS` are shown.
+    grid : sequence of str
+        Names of the parameters of the grid.
+    quantities : sequence of Quantity
+        Results, one column each.
+    units : dict
+        Units of the parameters that have one.
+
+    Returns
+    -------
+    str
+        HTML; all names and values are escaped.
+    """
     heads = [
         *(f"<th class='t'>{_label(name, units.get(name, ''))}</th>" for name in grid),
         "<th>runs</th>",
@@ -115,12 +149,34 @@ def _table(
 
 
 def _label(name: str, unit: str) -> str:
-    """Return a name with its unit, escaped for HTML."""
+    """Return a name with its unit, escaped for HTML.
+
+    Parameters
+    ----------
+    name : str
+        Name of a parameter or result, which is cut if it is long.
+    unit : str
+        Its unit; empty: none.
+    """
     return html.escape(shown(f"{name} [{unit}]" if unit else name, MAX_NAME))
 
 
 def _words(one: Interval, is_share: bool) -> str:
-    """Return an estimate with its interval and the number of values, as HTML."""
+    """Return an estimate with its interval and the number of values.
+
+    Parameters
+    ----------
+    one : Interval
+        The estimate. Without values the text is a dash, and without an interval the
+        estimate alone.
+    is_share : bool
+        Whether the estimate is a share, which is shown in percent.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     if not one.number:
         return "–"
     scale, sign = (100.0, " %") if is_share else (1.0, "")
@@ -133,7 +189,18 @@ def _words(one: Interval, is_share: bool) -> str:
 
 
 def _bad(study: Study) -> str:
-    """Return the list of runs that are not ok, as HTML."""
+    """Return an HTML list of the runs that are not ok.
+
+    Parameters
+    ----------
+    study : Study
+        The study; the first `MAX_BAD` of these runs are shown, in the plan's order.
+
+    Returns
+    -------
+    str
+        HTML; empty if all runs that have ended are ok.
+    """
     bad = [
         row
         for run in study.runs
@@ -171,6 +238,22 @@ def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
 
     Each quantity is plotted over the main parameter of the grid, and over each sampled
     parameter.
+
+    Parameters
+    ----------
+    study : Study
+        The study, for the parameters of its plan.
+    table : Table
+        Table of the study's results.
+    quantities : sequence of Quantity
+        Results to plot.
+
+    Yields
+    ------
+    figure : Figure
+        The plot.
+    name : str
+        Its name: ``result over parameter``.
     """
     grid = study.plan.keys.grid
     # The main parameter is the numeric one with the most values.
@@ -200,13 +283,23 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
-    """Return a figure and its labelled axes."""
+    """Return a figure and its labelled axes.
+
+    Parameters
+    ----------
+    table : Table
+        Table, for the unit of the parameter.
+    q : Quantity
+        Quantity of the vertical axis.
+    name : str
+        Parameter of the horizontal axis.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
     unit = table.units.get(name, "")
-    # No math mode: a name with dollar signs would raise an error or change its look.
+    # Math mode is off: a name with dollar signs would raise an error or look different.
     axes.set_xlabel(
         shown(f"{name} [{unit}]" if unit else name, MAX_NAME), parse_math=False
     )
@@ -221,7 +314,20 @@ def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
 
 
 def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> Any:
-    """Plot a quantity over one parameter, with a line per value of the others."""
+    """Plot a quantity over one parameter, with a line per value of the others.
+
+    Parameters
+    ----------
+    table : Table
+        Table of the study's results.
+    q : Quantity
+        Quantity to plot.
+    along : str
+        Parameter of the horizontal axis. Values that are not numbers get equal spacing.
+    others : sequence of str
+        Other parameters of the grid. Each combination of their values is a line; the
+        first `MAX_LINES` are drawn.
+    """
     figure, axes = _axes(table, q, along)
     values = list(dict.fromkeys(str(value) for value in table.columns[along]))
     are_numbers = _are_numbers(table.columns[along])
@@ -250,7 +356,19 @@ def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> 
 
 
 def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
-    """Plot runs as dots, and means of bins that hold the same number of runs."""
+    """Plot runs as dots, and means of bins that hold the same number of runs.
+
+    Parameters
+    ----------
+    table : Table
+        Table of the study's results.
+    q : Quantity
+        Quantity to plot.
+    name : str
+        Sampled parameter of the horizontal axis.
+    is_log : bool
+        Whether the axis is logarithmic, as for a log-uniform parameter.
+    """
     figure, axes = _axes(table, q, name)
     if is_log:
         axes.set_xscale("log")
@@ -282,7 +400,17 @@ def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
 
 
 def _bars(axes: Any, line: Sequence[tuple[float, Interval]], label: str) -> None:
-    """Draw a line of estimates with their intervals as error bars."""
+    """Draw a line of estimates with their intervals as error bars.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes of matplotlib.
+    line : sequence of (float, Interval)
+        Places on the horizontal axis, with their estimates.
+    label : str
+        Text of the legend; empty: none.
+    """
     x = [place for place, _ in line]
     y = [one.value for _, one in line]
     down = [

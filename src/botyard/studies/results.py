@@ -29,7 +29,7 @@ TABLES: Final = ("table.parquet", "table.csv")
 _OURS: Final = re.compile(
     r"\d{6}-[0-9a-f]{8}-\w+\.jsonl|(worker|ray)-\d{6}-[0-9a-f]{8}(-\d+)?\.txt|[0-9a-f]{16}\.(log|mcap)"
 )
-"""Names of the files that a study writes."""
+"""Pattern of the names of files that a study writes."""
 
 
 class Row(msgspec.Struct, kw_only=True, frozen=True):
@@ -87,7 +87,16 @@ class Folder:
     def new_session(self) -> str:
         """Create the folder and return the prefix for file names of this session.
 
-        The prefix sorts after the prefixes of earlier sessions.
+        Returns
+        -------
+        str
+            Six digits and eight hexadecimal digits: ``000001-9f86d081``. The prefix
+            sorts after the prefixes of earlier sessions.
+
+        Raises
+        ------
+        OSError
+            The folder cannot be created.
         """
         for name in (PARTS, LOGS, RECORDINGS):
             (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -99,26 +108,52 @@ class Folder:
         return f"{max(numbers, default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
 
     def part(self, session: str, writer: str) -> Path:
-        """Return the file of rows of a writer."""
+        """Return the path of a writer's file of rows.
+
+        Parameters
+        ----------
+        session : str
+            Prefix of the session, from `new_session`.
+        writer : str
+            Name of the writing process, unique in the session; letters and digits.
+        """
         return self.path / PARTS / f"{session}-{writer}.jsonl"
 
     def log(self, key: str) -> Path:
-        """Return the file for the log of a run that is not ok."""
+        """Return the path for the log of a run that is not ok.
+
+        Parameters
+        ----------
+        key : str
+            Hash of the run; its first 16 digits name the file.
+        """
         return self.path / LOGS / f"{key[:16]}.log"
 
     def recording(self, key: str) -> Path:
-        """Return the file for the recording of a run."""
+        """Return the path for the recording of a run.
+
+        Parameters
+        ----------
+        key : str
+            Hash of the run; its first 16 digits name the file.
+        """
         return self.path / RECORDINGS / f"{key[:16]}.mcap"
 
     def rows(self) -> dict[str, Row]:
         """Return all rows by hash.
 
-        If a run has several rows, one with status ``ok`` wins, otherwise the last.
+        Returns
+        -------
+        dict of str to Row
+            One row per run; empty if the folder does not exist. If a run has several
+            rows, one with status ``ok`` wins, otherwise the last.
 
         Raises
         ------
         CommandLineError
             A file contains something other than rows.
+        OSError
+            A file cannot be read.
         """
         found: dict[str, Row] = {}
         for path in self.parts:
@@ -133,8 +168,8 @@ class Folder:
     def claimed(self) -> Iterator[None]:
         """Lock the folder, so that no other study writes to it inside this block.
 
-        Works where the system can lock folders (Linux, macOS). The folder is created,
-        and removed again if nothing is written into it.
+        The lock works on systems that can lock folders (Linux, macOS). The folder is
+        created, and removed again if nothing is written into it.
 
         Raises
         ------
@@ -148,7 +183,7 @@ class Folder:
         except OSError as error:
             if error.errno == errno.EWOULDBLOCK:
                 raise CommandLineError(
-                    f"{self.path}: another study is writing there"
+                    f"{self.path}: another study is writing its results there"
                 ) from None
 
             raise CommandLineError(
@@ -167,15 +202,22 @@ class Folder:
                 os.close(number)
 
     def clear(self) -> None:
-        """Delete rows, logs and recordings, but no file with a foreign name."""
+        """Delete rows, logs and recordings, but no file with a foreign name.
+
+        Raises
+        ------
+        OSError
+            A file cannot be deleted.
+        """
         for name in (PARTS, LOGS, RECORDINGS):
             for path in (self.path / name).glob("*"):
                 if _OURS.fullmatch(path.name):
                     path.unlink()
 
     def check_table(self) -> None:
-        """Check that the table may be written: without rows, an existing table is not
-        ours.
+        """Check that the table may be written.
+
+        If the folder has no rows, an existing table may be another program's file.
 
         Raises
         ------
@@ -190,6 +232,11 @@ class Folder:
 def _locked(folder: Path) -> int | None:
     """Lock a folder until the returned file descriptor is closed or the process ends.
 
+    Parameters
+    ----------
+    folder : Path
+        The folder; it exists.
+
     Returns
     -------
     int or None
@@ -198,7 +245,8 @@ def _locked(folder: Path) -> int | None:
     Raises
     ------
     OSError
-        Another process holds the lock.
+        Another process holds the lock (`errno.EWOULDBLOCK`), or the folder cannot be
+        opened.
     """
     try:
         fcntl = importlib.import_module("fcntl")
@@ -228,10 +276,22 @@ def _locked(folder: Path) -> int | None:
 def read_rows(path: Path) -> Iterable[Row]:
     """Yield the rows of a file; skip a partial last line.
 
+    Parameters
+    ----------
+    path : Path
+        The file; it is read as a whole.
+
+    Yields
+    ------
+    Row
+        Rows in the order of the file, oldest first.
+
     Raises
     ------
     CommandLineError
         A complete line is not a row.
+    OSError
+        The file cannot be read.
     """
     data = path.read_bytes()
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
@@ -239,7 +299,8 @@ def read_rows(path: Path) -> Iterable[Row]:
             yield decode_row(line)
         except msgspec.MsgspecError as error:
             raise CommandLineError(
-                f"{path}:{number}: expected a row of results, found something else ({error})"
+                f"{path}:{number}: expected a row of results, found another text "
+                f"({error})"
             ) from None
 
 
@@ -249,7 +310,12 @@ class Part:
     Parameters
     ----------
     path : Path
-        The file.
+        The file; it is created, or continued if it exists.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened for writing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -264,6 +330,17 @@ class Part:
 
         When this returns, the operating system has the row, so it survives the end of
         this process.
+
+        Parameters
+        ----------
+        row : Row
+            The row, written as one line of JSON.
+
+        Raises
+        ------
+        OSError
+            The row cannot be written; a part of its line may remain, which readers skip
+            or report.
         """
         # `os.write` may write a part of the line only, for example on a full disk.
         data = memoryview(_encode(row) + b"\n")

@@ -57,6 +57,16 @@ class Run:
 def runs_of(plan: Plan) -> list[Run]:
     """Return all runs of a plan, in the plan's order.
 
+    Parameters
+    ----------
+    plan : Plan
+        The plan. The files that it names are read, each at most once.
+
+    Returns
+    -------
+    list of Run
+        One run per point and seed, in the order of `botyard.studies.expand.points_of`.
+
     Raises
     ------
     PlanError
@@ -69,9 +79,8 @@ def runs_of(plan: Plan) -> list[Run]:
     fixed = [
         digest.hex()
         for digest in files.fixed
-        # A list, not one digest of all: it also matters which text of the plan names
-        # which
-        # file.
+        # Keep a list, not one digest of all files: it also matters which text of the
+        # plan names which file.
     ]
     # Hashing the common part once and copying its state keeps a million runs fast.
     common = hashlib.sha256(
@@ -91,7 +100,17 @@ def runs_of(plan: Plan) -> list[Run]:
 def files_of(plan: Plan) -> set[Path]:
     """Return the local files that the runs of a plan name.
 
-    Files of installed packages and maps shipped with botyard are not included.
+    Parameters
+    ----------
+    plan : Plan
+        The plan. If file names contain parameters, all of its runs are expanded.
+
+    Returns
+    -------
+    set of Path
+        Paths as named in the plan, joined with its folder, and the local modules that
+        they import. Files of installed packages and maps shipped with botyard are not
+        included.
 
     Raises
     ------
@@ -110,7 +129,18 @@ def files_of(plan: Plan) -> set[Path]:
 
 
 class _Files:
-    """Cached digests of the files that runs name."""
+    """Cached digests of the files that runs name.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan. Files whose names contain no parameter are read at once.
+
+    Raises
+    ------
+    PlanError
+        A named file is too large or cannot be read.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._folder = plan.folder
@@ -137,18 +167,43 @@ class _Files:
         return bool(self._open)
 
     def of(self, values: dict[str, Any], seed: int) -> Iterator[bytes]:
-        """Yield the digests of the files that a run names through its parameters."""
+        """Yield the digests of the files that a run names through its parameters.
+
+        Parameters
+        ----------
+        values : dict
+            Parameter values of the run.
+        seed : int
+            Seed of the run.
+
+        Yields
+        ------
+        bytes
+            SHA-256 digest; empty for a text that names no file. The number of digests
+            and their order depend on the plan and the values only.
+        """
         for text in self._open:
             value = filled(text, {**values, SEED: seed})
             for one in strings_of(value):
                 yield self._digest(one, text == self._map)
 
     def listed(self, name: str) -> str:
-        """Return the digest of a file listed under ``files``, as hexadecimal digits."""
+        """Return the digest of a file listed under ``files``, as hexadecimal digits.
+
+        Parameters
+        ----------
+        name : str
+            Path in the plan, relative to its folder.
+
+        Raises
+        ------
+        PlanError
+            The file does not exist, is too large or cannot be read.
+        """
         path = self._folder / name
         try:
             is_there = path.is_file()
-        # For example, a name longer than the file system allows.
+        # For example, the name is longer than the file system allows.
         except (OSError, ValueError):
             is_there = False
 
@@ -161,7 +216,17 @@ class _Files:
     def _digest(self, text: str, is_map: bool) -> bytes:
         """Return the digest of the file that a text names.
 
-        Empty if it names no file.
+        Parameters
+        ----------
+        text : str
+            Text of the plan, with parameters filled in.
+        is_map : bool
+            Whether the text is the map, so that it may name a shipped one.
+
+        Returns
+        -------
+        bytes
+            The digest; empty if the text names no file.
         """
         found = self._found.get(text)
         if found is None:
@@ -178,11 +243,22 @@ class _Files:
         return found
 
     def _path(self, text: str, is_map: bool) -> tuple[Path | None, Path | None]:
-        """Return the file that a text names, and the folder in which its imports are
-        looked up.
+        """Return the file that a text names, and where its imports are looked up.
 
-        The folder is None for a file of an installed package; the version of an
-        installed package is the user's business.
+        Parameters
+        ----------
+        text : str
+            Path, or code as ``module:name`` or ``file.py:name``.
+        is_map : bool
+            Whether the text is the map, so that it may name a shipped one.
+
+        Returns
+        -------
+        path : Path or None
+            The file; None: the text names none.
+        folder : Path or None
+            Folder of absolute imports. It is None for a file of an installed package;
+            the user is responsible for the versions of installed packages.
         """
         where = text.rpartition(SEPARATOR)[0] if is_code(text) else text
         try:
@@ -205,7 +281,18 @@ class _Files:
     def _named(self, path: Path, folder: Path) -> bytes:
         """Return the digest of a named file.
 
-        For Python, including its local imports.
+        Parameters
+        ----------
+        path : Path
+            The file. It is noted in `named`.
+        folder : Path
+            Folder in which the absolute imports of a Python file are looked up. Its
+            local imports are part of the digest.
+
+        Raises
+        ------
+        PlanError
+            A file is too large or cannot be read.
         """
         self.named.add(path)
         if path.suffix != ".py":
@@ -229,6 +316,11 @@ class _Files:
     def _content(self, path: Path) -> bytes:
         """Return the digest of a file's contents.
 
+        Parameters
+        ----------
+        path : Path
+            The file. Several names of one file are read only once.
+
         Raises
         ------
         PlanError
@@ -240,7 +332,8 @@ class _Files:
             try:
                 if path.stat().st_size > MAX_FILE_BYTES:
                     raise PlanError(
-                        f"expected a file of at most {MAX_FILE_BYTES} bytes", path
+                        f"expected a file of at most {MAX_FILE_BYTES} bytes, found a larger one",
+                        path,
                     )
 
                 with path.open("rb") as file:
@@ -258,7 +351,18 @@ class _Files:
 def module_file(name: str, folder: Path) -> Path | None:
     """Return the file of a local or installed module without importing it.
 
-    None: unknown.
+    Parameters
+    ----------
+    name : str
+        Name of the module, with dots.
+    folder : Path
+        Folder of local modules, which take precedence over installed ones.
+
+    Returns
+    -------
+    Path or None
+        The file; None: there is no such module, it is built in, or it is a submodule of
+        an installed package that has not been imported.
     """
     path = folder.joinpath(*name.split("."))
     for one in (path.with_suffix(".py"), path / "__init__.py"):

@@ -42,7 +42,7 @@ Simulated time is a sum of steps, so it carries rounding errors.
 class SimulatedTimeError(BaseException):
     """The world of a user's function has exceeded its limit of simulated time.
 
-    It is not an `Exception`, because the simulator suppresses exceptions of step
+    The class is not an `Exception`, because the simulator suppresses exceptions of step
     listeners.
     """
 
@@ -73,13 +73,24 @@ class Conditions:
     started: Callable[[int], object] = lambda _pid: None
 
     def world(self, name: str) -> World:
-        """Return a map by name; read it only once."""
+        """Return a map by name; read it only once.
+
+        Parameters
+        ----------
+        name : str
+            File relative to the plan's folder, or the name of a shipped map.
+
+        Raises
+        ------
+        MapError
+            There is no such map, or it cannot be read.
+        """
         if name not in self.worlds:
             path = self.folder / name
             if not os.path.isfile(path):
                 path = find_map(name)
-            # Dictionaries keep insertion order: this removes the map that was read
-            # first.
+            # A dictionary keeps the order of insertion: this removes the map that was
+            # read first.
             while len(self.worlds) >= MAX_WORLDS:
                 del self.worlds[next(iter(self.worlds))]
             self.worlds[name] = load_world(
@@ -145,7 +156,27 @@ def carry_out(
 
 
 def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
-    """Return the simulation of a run, before its first step."""
+    """Return the simulation of a run, before its first step.
+
+    Parameters
+    ----------
+    setup : Setup
+        Description of the run: map and robots. Controllers are not attached yet.
+    seed : int
+        Seed of the simulation.
+    conditions : Conditions
+        Cache of maps, and the plan's folder.
+
+    Returns
+    -------
+    Simulation
+        The world, with the settings of its map. Warnings are dropped.
+
+    Raises
+    ------
+    BotyardError
+        The map or a model cannot be read, or a robot does not fit.
+    """
     if setup.map:
         world = conditions.world(setup.map)
         names = ("step", "odometry_error", "sensor_noise", "threads")
@@ -236,6 +267,12 @@ def _function(
 def _checked(result: object) -> dict[str, Any]:
     """Return a function's result as plain data.
 
+    Parameters
+    ----------
+    result : object
+        Result of the function. NumPy scalars become plain numbers, and NaN and
+        infinity become None.
+
     Raises
     ------
     BadResultError
@@ -278,7 +315,7 @@ def _checked(result: object) -> dict[str, Any]:
 def _is_unicode(text: str) -> bool:
     """Return whether a text can be encoded as UTF-8.
 
-    Names of files may contain lone surrogates, which cannot.
+    Names of files may contain lone surrogates, which cannot be encoded.
     """
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
@@ -286,7 +323,15 @@ def _is_unicode(text: str) -> bool:
 def _world(
     setup: Setup, seed: int, conditions: Conditions, recording: Path | None
 ) -> dict[str, Any]:
-    """Run a world with its controllers until the goal is reached or time is up."""
+    """Run a world with its controllers until the goal is reached or time is up.
+
+    The parameters are as for `carry_out`. The plan has a limit of simulated time.
+
+    Returns
+    -------
+    dict
+        The measures of the setup.
+    """
     assert conditions.simulated is not None
     sim = make_world(setup, seed, conditions)
     _employ(sim, setup, conditions)
@@ -303,7 +348,7 @@ def _world(
 
 
 def _condition(goal: GoalPart | None) -> Condition | None:
-    """Return the goal as a condition; None without a goal."""
+    """Return the goal of the run as a condition on the world; None without a goal."""
     if goal is None:
         return None
     heading = None if goal.heading is None else math.radians(goal.heading)
@@ -311,7 +356,7 @@ def _condition(goal: GoalPart | None) -> Condition | None:
 
 
 def _watch(setup: Setup, truth: TruthLog) -> None:
-    """Switch on the measurements that cost time only if the setup asks for them."""
+    """Switch on those measurements that cost time, if the run's description asks for them."""
     if "clearance" in setup.measures:
         for name in _measured_robots(setup, truth):
             truth.watch_clearance(name, CLEARANCE_RANGE_M)
@@ -325,7 +370,25 @@ def _measured_robots(setup: Setup, truth: TruthLog) -> list[str]:
 def _measured(
     setup: Setup, truth: TruthLog, reached: bool, time: float
 ) -> dict[str, Any]:
-    """Return the measures of the setup by column name."""
+    """Return the measures of the setup by column name.
+
+    Parameters
+    ----------
+    setup : Setup
+        Description of the run: its measures and its goal.
+    truth : TruthLog
+        True motion of the robots.
+    reached : bool
+        Whether the goal was reached.
+    time : float
+        Simulated time of the run, s.
+
+    Returns
+    -------
+    dict
+        Values in the units of `MEASURES`. With several robots, measures of one robot
+        have its name in front: ``bob.distance``. Unknown values are None.
+    """
     found: dict[str, Any] = {}
     names = _measured_robots(setup, truth)
     for measure in setup.measures:
@@ -336,7 +399,7 @@ def _measured(
             found["time"] = time if reached or setup.goal is None else None
         else:
             for name in names:
-                # With several robots, each has a column of its own: ``robot.measure``.
+                # With several robots, each robot has its own column: ``robot.measure``.
                 column = measure if len(names) == 1 else f"{name}.{measure}"
                 found[column] = _value(truth, name, measure)
 
@@ -344,7 +407,7 @@ def _measured(
 
 
 def _value(truth: TruthLog, name: str, measure: str) -> float | int | None:
-    """Return one measure of one robot; None if clearance stayed out of range."""
+    """Return one measure of one robot; None if no obstacle came into the measured range."""
     one = truth[name]
     if measure == "contacts":
         return len(one.contacts)
@@ -359,9 +422,24 @@ def _value(truth: TruthLog, name: str, measure: str) -> float | int | None:
 def _program(
     setup: Setup, seed: int, conditions: Conditions, recording: Path | None
 ) -> dict[str, Any]:
-    """Run an outside program that controls the robots over the simulator's interfaces."""
-    from botyard.testing.robotworld import RobotWorld, Settings
+    """Run an outside program that controls the robots over the simulator's interfaces.
+
+    The parameters are as for `carry_out`. Output of the program is printed at the end,
+    also after an error.
+
+    Returns
+    -------
+    dict
+        The measures of the setup. A goal that was not reached in time is a result.
+
+    Raises
+    ------
+    Failure
+        The program failed: for example, it ended early or was not ready in time.
+    """
+    from botyard.testing.robotworld import RobotWorld
     from botyard.testing.runcondition import Failure
+    from botyard.testing.worldsettings import Settings
 
     part = setup.program
     assert part is not None
@@ -423,7 +501,24 @@ def _program(
 
 
 def _traffic(setup: Setup, seed: int, conditions: Conditions) -> dict[str, Any]:
-    """Run a traffic task with a supervisor and return its figures."""
+    """Run a traffic task with a supervisor and return its figures.
+
+    Parameters
+    ----------
+    setup : Setup
+        Description of the run, with its traffic part.
+    seed : int
+        Seed of generated tasks and of lost messages.
+    conditions : Conditions
+        The plan's folder.
+
+    Returns
+    -------
+    dict
+        Outcome and figures of the run, see `botyard.traffic.compare.Row`. Makespan and
+        completion time are None if the task was not completed. The robots of a deadlock
+        are one text.
+    """
     from botyard.traffic.compare import Case, run_case
     from botyard.traffic.rules import Rules
 

@@ -13,9 +13,7 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = 1.959963984540054
 """Quantile 0.975 of the standard normal distribution."""
 MANY: Final = 200
-"""Degrees of freedom from which Student's quantile is a series expansion, error below
-1e-9.
-"""
+"""Least degrees of freedom for which Student's quantile is a series expansion, error below 1e-9."""
 
 
 class Interval(NamedTuple):
@@ -42,6 +40,16 @@ def student_quantile(freedom: int) -> float:
     For whole degrees of freedom, the distribution is a finite sum (Abramowitz and
     Stegun, 26.7.3 and 26.7.4). For many degrees of freedom, the Cornish-Fisher
     expansion is used (26.7.5).
+
+    Parameters
+    ----------
+    freedom : int
+        Degrees of freedom, at least 1.
+
+    Returns
+    -------
+    float
+        The quantile t, from 12.706 for one degree of freedom down to 1.960.
     """
     if freedom >= MANY:
         x, n = _NORMAL, float(freedom)
@@ -69,7 +77,15 @@ def student_quantile(freedom: int) -> float:
 
 
 def _central(t: float, freedom: int) -> float:
-    """Return the probability that Student's t lies between -t and t."""
+    """Return the probability that Student's t lies between -t and t.
+
+    Parameters
+    ----------
+    t : float
+        Limit, at least 0.
+    freedom : int
+        Degrees of freedom, at least 1; the sum has about `freedom` / 2 terms.
+    """
     angle = atan(t / math.sqrt(freedom))
     c, s = cosine_sine(angle)
     if freedom % 2:
@@ -93,7 +109,16 @@ def _central(t: float, freedom: int) -> float:
 def mean_interval(values: Sequence[float]) -> Interval:
     """Return the mean of normally distributed values, with Student's interval.
 
-    A single value has no interval.
+    Parameters
+    ----------
+    values : sequence of float
+        The values; all are finite.
+
+    Returns
+    -------
+    Interval
+        Mean and 95 % confidence interval. A single value has no interval (NaN). Without
+        values, the mean is NaN as well.
     """
     n = len(values)
     if n == 0:
@@ -107,7 +132,20 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def share_interval(good: int, n: int) -> Interval:
-    """Return the share of `good` among `n`, with Wilson's score interval (Wilson 1927)."""
+    """Return the share of `good` among `n`, with Wilson's score interval (Wilson 1927).
+
+    Parameters
+    ----------
+    good : int
+        Number of good values, 0 … `n`.
+    n : int
+        Number of all values.
+
+    Returns
+    -------
+    Interval
+        Share and 95 % confidence interval, all from 0 to 1; NaN if `n` is 0.
+    """
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0)
     # Unlike the normal approximation, Wilson's interval holds for few values and for

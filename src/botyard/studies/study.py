@@ -33,7 +33,7 @@ class Study:
     Attributes
     ----------
     plan : Plan
-        The plan.
+        Plan of the study.
     folder : Folder
         Folder of the results.
     runs : list of Run
@@ -54,11 +54,21 @@ class Study:
         Parameters
         ----------
         plan : Plan
-            The plan.
+            Plan of the study.
         folder : Path
             Folder of the results; it need not exist.
         anew : bool
             Delete the existing results, after the plan has proved valid.
+
+        Raises
+        ------
+        PlanError
+            A file that the plan names cannot be read.
+        CommandLineError
+            The folder contains something other than results, or a package is not
+            installed.
+        OSError
+            The folder cannot be read or cleared.
         """
         results, runs = Folder(folder), runs_of(plan)
         if anew:
@@ -66,8 +76,17 @@ class Study:
         return cls(plan, results, runs, results.rows())
 
     def left(self, *, only_failed: bool = False) -> list[Run]:
-        """Return the runs to carry out: those without a row, or those whose row is not
-        ``ok``.
+        """Return the runs to carry out.
+
+        Parameters
+        ----------
+        only_failed : bool
+            False: the runs without a row. True: the runs whose row is not ``ok``.
+
+        Returns
+        -------
+        list of Run
+            Runs in the plan's order.
         """
         if only_failed:
             return [
@@ -91,26 +110,32 @@ class Study:
         Parameters
         ----------
         runs : list of Run
-            Runs of this study.
+            Runs of this study. Without runs, nothing is started.
         workers : int or None
             Maximum number of concurrent runs; None: one per CPU core of this computer,
-            or per
-            CPU of the cluster.
+            or per CPU of the cluster.
         done : callable
             Called with each run that has ended.
         ray : str or None
             Address of a Ray cluster (`botyard.studies.onray`); None: run on this
             computer.
 
+        Returns
+        -------
+        Study
+            The study with all rows of its folder; this one is unchanged.
+
         Raises
         ------
         CommandLineError
-            The runs cannot be carried out.
+            The runs cannot be carried out. Results so far are kept.
+        OSError
+            The results folder cannot be written.
         """
         if not runs:
             return self
-        # Imported late: both take long to import, and a finished study does not need
-        # them.
+        # Import the executors late: both take long to import, and a finished study does
+        # not need them.
         if ray is not None:
             from botyard.studies.onray import RayStudy
 
@@ -128,7 +153,14 @@ class Study:
         return Study(self.plan, self.folder, self.runs, self.folder.rows())
 
     def counts(self) -> dict[str, int]:
-        """Return the number of runs by status, and the number of runs ``left``."""
+        """Return the number of runs by status, and the number of runs ``left``.
+
+        Returns
+        -------
+        dict of str to int
+            Numbers for ``ok``, ``failed``, ``timeout``, ``lost`` and ``left``, also if
+            they are 0. Their sum is the number of runs.
+        """
         found = dict.fromkeys(("ok", "failed", "timeout", "lost", "left"), 0)
         for run in self.runs:
             row = self.rows.get(run.key)
@@ -159,7 +191,15 @@ class Study:
         return table
 
     def write_table(self) -> Path:
-        """Write the table into the folder and return its path."""
+        """Write the table into the folder and return its path.
+
+        Raises
+        ------
+        CommandLineError
+            No run has ended.
+        OSError
+            The table cannot be written.
+        """
         return write_table(self.table(), self.plan, self.folder.path)
 
 

@@ -39,7 +39,16 @@ class Quantity:
     def interval(self, rows: Sequence[int]) -> Interval:
         """Return the mean, or the share of true values, over some rows.
 
-        Rows without a value do not count.
+        Parameters
+        ----------
+        rows : sequence of int
+            Indices of the rows. Rows without a value do not count.
+
+        Returns
+        -------
+        Interval
+            The estimate with its 95 % confidence interval
+            (`botyard.studies.statistics`).
         """
         values = [value for row in rows if (value := self.values[row]) is not None]
         if self.is_share:
@@ -48,7 +57,20 @@ class Quantity:
 
 
 def quantities_of(table: Table) -> list[Quantity]:
-    """Return the results of a table that have a mean or a share."""
+    """Return the results of a table that have a mean or a share.
+
+    Parameters
+    ----------
+    table : Table
+        The table. Results without any value are left out.
+
+    Returns
+    -------
+    list of Quantity
+        In the order of the table: a mean for a column of numbers, a share for a column
+        of booleans, and a share for each text of a column with at most `MAX_WORDS`
+        different texts. Columns of mixed types have neither.
+    """
     found = []
     for name in table.results:
         values, unit = table.columns[name], table.units.get(name, "")
@@ -94,7 +116,21 @@ class Group:
 
 
 def groups_of(table: Table, names: Sequence[str]) -> list[Group]:
-    """Group the rows of a table by the values of some parameters, in the table's order."""
+    """Group the rows of a table by the values of some parameters.
+
+    Parameters
+    ----------
+    table : Table
+        Table of the study's results.
+    names : sequence of str
+        Columns of the parameters; without names all rows form one group.
+
+    Returns
+    -------
+    list of Group
+        Groups in the order in which their first rows appear in the table. Rows that are
+        not ``ok`` count in `Group.count` only.
+    """
     found: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for row in range(len(table)):
         values = {name: table.columns[name][row] for name in names}

@@ -1,7 +1,7 @@
 """Table of a study: a row for each finished run, in the plan's order.
 
-It is written as Parquet, or as CSV without pyarrow. It contains nothing that differs
-between two executions of the same runs: no wall times, processes or dates.
+The file is Parquet, or CSV without pyarrow. It contains nothing that differs between
+two executions of the same runs: no wall times, processes or dates.
 """
 
 from __future__ import annotations
@@ -49,7 +49,25 @@ class Table:
 
 
 def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Table:
-    """Join runs with their rows; leave out runs that have not ended."""
+    """Join runs with their rows; leave out runs that have not ended.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan of the runs: names and units of its parameters.
+    runs : sequence of Run
+        Runs in the order of the table's rows.
+    rows : mapping of str to Row
+        Results by hash of the run; rows of other runs are ignored.
+
+    Returns
+    -------
+    Table
+        Columns ``key``, the parameters, ``seed``, ``status``, ``error`` and the
+        results, in this order. A result that has the name of another column is called
+        ``result.NAME``. Units come from the plan. Measures and traffic results have
+        units of their own.
+    """
     ended = [(run, rows[run.key]) for run in runs if run.key in rows]
     columns: dict[str, list[Any]] = {KEY: [run.key[:KEY_DIGITS] for run, _ in ended]}
     for name in plan.parameters:
@@ -79,7 +97,16 @@ def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Tabl
 def _typed(values: list[Any]) -> list[Any]:
     """Return values of one type: bool, 64-bit integers, floats or texts.
 
-    Values of mixed types become JSON texts.
+    Parameters
+    ----------
+    values : list
+        Values of a column: bool, int, float, str, plain lists, or None.
+
+    Returns
+    -------
+    list
+        The values themselves if they have one type; integers mixed with floats as
+        floats; everything else as JSON texts, with texts unchanged. None stays None.
     """
     there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
@@ -112,6 +139,20 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
     (``botyard units``). An existing table is replaced: `Folder.check_table` has checked
     it before the first run.
 
+    Parameters
+    ----------
+    table : Table
+        Table of the study's results.
+    plan : Plan
+        Plan whose name the file states.
+    folder : Path
+        The folder; it exists.
+
+    Returns
+    -------
+    Path
+        The written file; CSV only if pyarrow is not installed.
+
     Raises
     ------
     OSError
@@ -130,7 +171,7 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
         is_large = any(
             isinstance(value, int) and value >= 2**63
             for value in typed
-            # For example, seeds use all 64 bits.
+            # Some integers, for example seeds, use all 64 bits.
         )
         array = pa.array(typed, pa.uint64() if is_large else None)
         unit = table.units.get(name)
@@ -160,7 +201,20 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
 def write_csv(table: Table, path: Path) -> Path:
     """Write a table as CSV (RFC 4180) and return its path.
 
-    Units are part of the column names: ``distance [m]``.
+    Units are part of the column names: ``distance [m]``. Missing values are empty.
+    Texts that a spreadsheet would run as a formula have an apostrophe in front.
+
+    Parameters
+    ----------
+    table : Table
+        Table of the study's results.
+    path : Path
+        The file; an existing one is replaced.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
     """
     columns = {
         f"{name} [{table.units[name]}]" if name in table.units else name: [
@@ -179,7 +233,18 @@ def write_csv(table: Table, path: Path) -> Path:
 
 
 def _written(value: Any) -> Any:
-    """Return a value as CSV text."""
+    """Return a value as CSV text.
+
+    Parameters
+    ----------
+    value : bool, int, float, str or None
+        The value, as from `_typed`.
+
+    Returns
+    -------
+    str, int or float
+        Numbers are returned unchanged, because the writer formats them exactly.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):

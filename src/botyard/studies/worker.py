@@ -98,6 +98,13 @@ def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
     """Read orders into the queue.
 
     End the process when standard input closes (thread).
+
+    Parameters
+    ----------
+    lines : file
+        Standard input, in binary mode.
+    orders : SimpleQueue of Group
+        Queue for the orders.
     """
     for line in lines:
         order = decode_order(line)
@@ -108,11 +115,24 @@ def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
 
 
 END_GRACE_S: Final = 5.0
-"""Time that a run has to end if the parent is gone and cannot kill this process, s."""
+"""Time that a run has to end if the parent has died and cannot kill this process, s."""
 
 
 class _Worker:
-    """Worker process of a study: carries out runs and reports each result."""
+    """Worker process of a study: carries out runs and reports each result.
+
+    Parameters
+    ----------
+    job : Job
+        Description of the study, with the paths of this worker's files.
+    events : int
+        File descriptor to which events are written.
+
+    Raises
+    ------
+    OSError
+        The log cannot be opened.
+    """
 
     def __init__(self, job: Job, events: int) -> None:
         self._job, self._events, self._process = job, events, os.getpid()
@@ -130,7 +150,18 @@ class _Worker:
         faulthandler.enable(self._log)
 
     def work(self, orders: queue.SimpleQueue[Group]) -> None:
-        """Carry out orders until the process is stopped or results cannot be written."""
+        """Carry out orders until the process is stopped or results cannot be written.
+
+        Parameters
+        ----------
+        orders : SimpleQueue of Group
+            Queue of orders.
+
+        Raises
+        ------
+        Stopped
+            The study has asked this process to end.
+        """
         try:
             self._prepare()
         except Exception as error:
@@ -178,7 +209,23 @@ class _Worker:
             compile_kernels()
 
     def _carry_out(self, item: Item) -> Row:
-        """Carry out one run and return its row."""
+        """Carry out one run and return its row.
+
+        Parameters
+        ----------
+        item : Item
+            Run with its hash, parameter values and seed.
+
+        Returns
+        -------
+        Row
+            Its row; an error of the run, even an exit, becomes the row's status.
+
+        Raises
+        ------
+        Stopped
+            The study has asked this process to end.
+        """
         os.ftruncate(self._log, 0)
         recording = (
             self._results.recording(item.key) if self._job.record != "never" else None
@@ -211,8 +258,8 @@ class _Worker:
             traceback.print_exception(error)
         except (
             BaseException
-            # Also SystemExit and the exceptions of test frameworks: none may end the
-            # worker.
+            # Catch also SystemExit and the exceptions of test frameworks: none may end
+            # the worker.
         ) as error:
             status, text = "failed", _line_of(error, self._conditions.folder)
             traceback.print_exception(error)
@@ -241,14 +288,35 @@ class _Worker:
         )
 
     def _tell(self, event: Event) -> None:
-        """Send an event to the study."""
+        """Send an event to the study.
+
+        Parameters
+        ----------
+        event : Event
+            The event, written as one line of JSON.
+
+        Raises
+        ------
+        OSError
+            The study has closed the pipe.
+        """
         data = memoryview(encode(event) + b"\n")
         while data:
             data = data[os.write(self._events, data) :]
 
 
 def keep_log(source: Path, target: Path) -> None:
-    """Copy the end of a worker's log to the log of a run."""
+    """Copy the end of a worker's log to the log of a run.
+
+    An error of the file system is ignored, because the run's row matters more.
+
+    Parameters
+    ----------
+    source : Path
+        Log of the worker.
+    target : Path
+        Log of the run; it gets at most `MAX_LOG_BYTES`.
+    """
     with contextlib.suppress(OSError), source.open("rb") as old:
         old.seek(max(0, old.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
         with target.open("wb") as new:
@@ -256,9 +324,15 @@ def keep_log(source: Path, target: Path) -> None:
 
 
 def limit_memory(megabytes: float) -> None:
-    """Limit the additional memory of this process, MiB; only on Linux.
+    """Limit the additional memory of this process; only on Linux.
 
-    The limit counts from the memory in use now.
+    The limit counts from the memory in use now. Elsewhere, and if the system refuses
+    the limit, nothing happens.
+
+    Parameters
+    ----------
+    megabytes : float
+        Additional memory, MiB.
     """
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         resource = importlib.import_module("resource")
@@ -274,10 +348,20 @@ def limit_memory(megabytes: float) -> None:
 
 
 def _line_of(error: BaseException, folder: Path) -> str:
-    """Return an error in one line.
+    """Return type and message of an error in one line.
 
-    Paths are relative to the plan's folder, which has another location on other
-    computers.
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+    folder : Path
+        The plan's folder. Paths are shown relative to it, because it has another
+        location on other computers.
+
+    Returns
+    -------
+    str
+        Type and message, at most `MAX_ERROR` characters.
     """
     try:
         text = str(error).replace(f"{folder}{os.sep}", "")

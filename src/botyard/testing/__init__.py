@@ -1,8 +1,8 @@
 """Conformance checks and test worlds, for packages and robot programs that use botyard.
 
-Contains a null modem with a fake clock, protocol packets and conformance checks; and
-worlds for tests of robot programs, with conditions on the true state. Names are
-imported on first use, because pytest loads the plug-in wherever botyard is installed.
+For packages: conformance checks, protocol packets, and a null modem with a fake clock.
+For robot programs: test worlds, with conditions on the true state. Names are imported
+on first use, because pytest loads the plug-in wherever botyard is installed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        # Kept as a global, so that later uses do not call this function again.
+        # Store the object as a global, so that later uses do not call this function
+        # again.
         value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value

@@ -22,7 +22,17 @@ from botyard.sim.simulation import Simulation
 
 
 class Passed(NamedTuple):
-    """A captured packet: time (s), direction, and the packet."""
+    """Captured packet of a session between a client and a robot.
+
+    Attributes
+    ----------
+    time : float
+        Time of the packet, s, on any clock.
+    from_client : bool
+        Whether the client sent it.
+    packet : Packet
+        Decoded frame: id and data of the packet.
+    """
 
     time: float
     from_client: bool
@@ -34,7 +44,9 @@ MAX_LENGTH = 198
 MAX_GAP = 1.0
 """Maximum time without a report, s."""
 MAX_UNITS = 0x1000
-"""Change of a position counter that a client takes for a wrap-around, counter units."""
+"""Largest change of a position counter that clients do not take for a wrap-around,
+counter units.
+"""
 ANSWER_TIMEOUT_S = 1.0
 """Maximum time until an answer, s."""
 SETTLE_TIME_S = 0.35
@@ -89,6 +101,7 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
         for e in answers
         if e.packet.id == P.SIP and e.time < opened
     ]
+
     problems += _names(answers)
     problems += _reports(events, opened)
     problems += _answered(events)
@@ -112,7 +125,15 @@ def _names(answers: list[Passed]) -> list[str]:
 
 
 def _reports(events: list[Passed], opened: float) -> list[str]:
-    """Check the stream of reports: period, position, motors bit, E-stop, battery."""
+    """Check the stream of reports: period, position, motors bit, E-stop, battery.
+
+    Parameters
+    ----------
+    events : list of Passed
+        All packets in order of time.
+    opened : float
+        Time of OPEN, s; infinity without one.
+    """
     problems: list[str] = []
     last: Sip | None = None
     last_time = opened
@@ -150,22 +171,30 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
             and e.time - enabled[0] > SETTLE_TIME_S
             and bool(sip.flags & 1) != enabled[1]
         ):
-            problems.append(f"motors bit does not follow ENABLE at {e.time:.2f} s")
+            problems.append(
+                "the motors bit of the reports does not follow ENABLE at "
+                f"{e.time:.2f} s"
+            )
             enabled = None
 
         # No check presses the button, so a set bit is a wrong layout of the flags.
         if sip.flags & 1 << 5:
-            problems.append(f"E-stop reported at {e.time:.2f} s")
+            problems.append(
+                f"a report at {e.time:.2f} s says that the E-stop is pressed"
+            )
         # One of the two values must look healthy, because clients stop on a low
         # battery.
         if not (sip.battery10 >= 110 or sip.soc > 20):
             problems.append(
-                f"battery {sip.battery10 / 10} V, {sip.soc} % at {e.time:.2f} s"
+                f"unusable battery values in the report at {e.time:.2f} s: "
+                f"{sip.battery10 / 10} V, {sip.soc} %"
             )
 
         last, last_time = sip, e.time
 
-    return problems if last is not None else [*problems, "no report at all"]
+    return (
+        problems if last is not None else [*problems, "the robot sent no report at all"]
+    )
 
 
 def _answered(events: list[Passed]) -> list[str]:
@@ -209,8 +238,12 @@ def _asks_once(packet: Packet) -> bool:
 
 
 def _streamed(events: list[Passed]) -> list[str]:
-    """Check that after SIM_STAT 2 each report directly follows a SIMSTAT, until
-    SIM_STAT 0.
+    """Check that each report follows a SIMSTAT, from SIM_STAT 2 to SIM_STAT 0.
+
+    Parameters
+    ----------
+    events : list of Passed
+        All packets in order of time.
     """
     wanted: float | None = None
     before = None
@@ -245,14 +278,23 @@ def _streamed(events: list[Passed]) -> list[str]:
 
 
 def _scans(answers: list[Passed]) -> list[str]:
-    """Check that the parts of a scan arrive in order, without packets in between."""
+    """Check that the parts of a scan arrive in order, without packets in between.
+
+    Parameters
+    ----------
+    answers : list of Passed
+        Packets of the robot in order of time.
+    """
     problems = []
-    expected: tuple[int, int, int] | None = None  # first reading, total, type
+    expected: tuple[int, int, int] | None = (
+        None  # index of the first reading, number of readings, type of the packet
+    )
     for e in answers:
         if e.packet.id not in (P.LASER1, P.LASER2):
             if expected is not None:
                 problems.append(
-                    f"packet {e.packet.id} in the middle of a scan at {e.time:.2f} s"
+                    "expected parts of one scan in sequence, found packet "
+                    f"{e.packet.id} in the middle of a scan at {e.time:.2f} s"
                 )
                 expected = None
 
@@ -272,8 +314,8 @@ def _scans(answers: list[Passed]) -> list[str]:
 def check_robot_model(spec: RobotSpec) -> list[str]:
     """Check a robot model for Pioneer clients.
 
-    Covers handshake, CONFIG packet, size of reports, sonar and laser readings, and
-    motion.
+    The check covers handshake, CONFIG packet, size of reports, sonar and laser
+    readings, and motion.
 
     Parameters
     ----------
@@ -285,7 +327,8 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     list of str
         Problems found.
     """
-    # Exact odometry, so that a deviation is a fault of the model or of the protocol.
+    # Use exact odometry, so that a deviation is a fault of the model or of the
+    # protocol.
     sim = Simulation(odometry_error="none")
     sim.add_robot(spec, "robot")
     modem = NullModem(sim)
@@ -311,9 +354,12 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
 
     for number in range(3):
         say(command(number))
+
     answers = say(command(C.OPEN, 1), command(C.CONFIG, 1), then=0.2)
+
     problems = []
     transducers = len(spec.sonar.transducers) if spec.sonar else 0
+
     sips = [p for p in answers if p.id == P.SIP]
     # A report carries at most 32 readings (`READINGS_PER_PACKET`).
     shown = min(transducers, 32)
@@ -340,13 +386,17 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
             )
 
         if not (config.trans_vel_top > 0 and config.rot_vel_top > 0):
-            problems.append("CONFIG: expected maximum speeds above 0")
+            problems.append(
+                "CONFIG: expected maximum speeds above 0, found "
+                f"{config.trans_vel_top} mm/s and {config.rot_vel_top} °/s"
+            )
 
     info = next((SimInfo.decode(p) for p in say(_siminfo()) if p.id == P.SIMINFO), None)
     if info is None or len(info.devices) != len(spec.lasers) + (1 if spec.sonar else 0):
         problems.append("SIMINFO does not list the sensors")
     say(command(C.SIM_STAT), command(C.SIM_STAT, 1), command(C.SIM_STAT, 2), then=0.6)
     say(command(C.SIM_STAT, 0))
+
     for laser in spec.lasers[:1]:
         parts = [
             LaserPart.decode(p)
@@ -354,7 +404,10 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
             if p.id == P.LASER2
         ]
         if not parts or {p.total for p in parts} != {laser.samples}:
-            problems.append(f"scans: expected {laser.samples} readings")
+            problems.append(
+                f"scans: expected {laser.samples} readings, found "
+                f"{sorted({p.total for p in parts})}"
+            )
 
     say(command(C.ENABLE, 1), command(C.VEL, 100), then=1.0)
     # Half of the commanded speed, because slow models still accelerate after one
@@ -368,5 +421,5 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
 
 
 def _siminfo() -> bytes:
-    """Return a request for SIMINFO."""
+    """Return a request for the packet SIMINFO of the protocol."""
     return frame(C.SIM_CTRL, b"\x3b" + int(Ctrl.SIMINFO).to_bytes(2, "little"))

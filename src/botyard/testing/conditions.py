@@ -1,4 +1,4 @@
-"""Conditions that a test of a robot program waits for or demands.
+"""Conditions that a test of a robot program waits for or requires.
 
 Examples: close to a place, area covered, inside an area; all by true poses. A condition
 is called after each step, in the simulator's thread, with a `Scenery`. Any function of
@@ -23,12 +23,12 @@ from botyard.testing.observer import TruthLog
 Target = str | Pose | Sequence[float]
 """Name of a place on the map, of a robot or of a box; or a pose; or x and y, m."""
 Box = tuple[float, float, float, float]
-"""Minimum x, minimum y, maximum x, maximum y, m."""
+"""Rectangle: minimum x, minimum y, maximum x, maximum y, m."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """State that conditions evaluate.
+    """World and its history, from which conditions are evaluated.
 
     Attributes
     ----------
@@ -53,6 +53,18 @@ class Condition(Protocol):
 def pose_of(sim: Simulation, target: Target) -> Pose:
     """Return the pose of a target.
 
+    Parameters
+    ----------
+    sim : Simulation
+        The world. The true poses of its bodies count.
+    target : str, Pose or sequence of float
+        Name of a robot, a box or a place; or numbers, m and rad.
+
+    Returns
+    -------
+    Pose
+        Pose in the frame of the world. th is NaN for a target without a heading.
+
     Raises
     ------
     ArgumentError
@@ -68,7 +80,7 @@ def pose_of(sim: Simulation, target: Target) -> Pose:
         # NaN marks a target without a heading; 0 would be a valid direction.
         return Pose(values[0], values[1], values[2] if len(values) > 2 else math.nan)
 
-    # Bodies before places: a box that stands on a place of its name is what moves.
+    # Look up bodies before places: of a box and a place with one name, the box moves.
     row = sim.snapshot.rows.get(target)
     if row is not None:
         return Pose(*sim.snapshot.state.pose[row].tolist())
@@ -115,6 +127,17 @@ def near(
     With `heading`, the robot must also point in the target's direction to within this
     angle, rad. The condition raises UnknownNameError or ArgumentError if there is no
     such robot or target, or if the target has no heading.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    target : str, Pose or sequence of float
+        Name of a robot, a box or a place; or x and y, m, with or without th, rad.
+    within : float
+        Greatest distance of the robot's origin, m.
+    heading : float, optional
+        Greatest difference of the headings, rad. By default headings do not matter.
     """
 
     def holds(scenery: Scenery) -> bool:
@@ -131,7 +154,15 @@ def near(
 
 
 def stands(robot: str, seconds: float = 1.0) -> Condition:
-    """Return a condition: a robot has stood still for some simulated time, s."""
+    """Return a condition: a robot has stood still for some simulated time, s.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    seconds : float
+        Simulated time, s, from the start of the run.
+    """
     since: list[float] = []
 
     def begin(scenery: Scenery) -> None:
@@ -185,7 +216,14 @@ def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
 def _contains(corners: Sequence[tuple[float, float]], x: float, y: float) -> bool:
     """Return whether a point is inside a polygon.
 
-    It is if an odd number of edges crosses the ray to its right.
+    The point is inside if an odd number of edges crosses the ray to its right.
+
+    Parameters
+    ----------
+    corners : sequence of (float, float)
+        Corners in order, m; the last corner is joined to the first.
+    x, y : float
+        The point, m.
     """
     found = False
     for (ax, ay), (bx, by) in zip(corners, [*corners[1:], corners[0]], strict=True):
@@ -211,8 +249,7 @@ class Coverage:
         Minimum x, minimum y, maximum x, maximum y, m.
     reach : float
         Distance from its centre that the robot covers, m: its radius, or the reach of
-        its
-        tool or sensor.
+        its tool or sensor.
     share : float
         Share of the area from which the condition holds, 0 … 1.
     resolution : float
@@ -254,7 +291,18 @@ class Coverage:
         return self.share >= self._share
 
     def _middles(self, sim: Simulation) -> NDArray[np.float64]:
-        """Return the centres of the free cells."""
+        """Return the centres of those cells of the area that contain no wall.
+
+        Parameters
+        ----------
+        sim : Simulation
+            The world; cells with walls are left out.
+
+        Returns
+        -------
+        (n, 2) float64
+            x and y, m.
+        """
         x0, y0, x1, y1 = self._area
         x, y = np.meshgrid(
             np.arange(x0, x1, self._edge) + self._edge / 2,
@@ -263,11 +311,13 @@ class Coverage:
         middles = np.column_stack((x.ravel(), y.ravel()))
         if sim.scene.is_empty or not (len(sim.scene.segments) or len(sim.scene.points)):
             return middles
+
         raster = sim.scene.to_array(self._edge, filled=False)
         ix = np.floor((middles[:, 0] - raster.x) / self._edge).astype(np.int64)
         iy = np.floor((middles[:, 1] - raster.y) / self._edge).astype(np.int64)
         rows, columns = raster.solid.shape
         there = (ix >= 0) & (ix < columns) & (iy >= 0) & (iy < rows)
+
         # Cells beyond the map count as free, because an area may be larger than the
         # map.
         solid = np.zeros(len(middles), bool)

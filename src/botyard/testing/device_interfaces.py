@@ -27,7 +27,24 @@ if TYPE_CHECKING:
 def interface_problems(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
-    """Check everything that interfaces show: recording, marks, layer, Pioneer and ROS."""
+    """Check a device at all interfaces: recording, page, Pioneer and ROS.
+
+    Parameters
+    ----------
+    device : Device
+        Kind of device to check.
+    spec : DeviceSpec
+        A device of this kind.
+    scene : Scene
+        World in which the device has something to detect.
+    steps : int
+        Number of steps before its reading.
+
+    Returns
+    -------
+    list of str
+        Problems found.
+    """
     sim, robot = device_world(spec, scene)
     sim.step(steps)
     reading = device_of(robot, spec).read()
@@ -53,7 +70,15 @@ def interface_problems(
 def _pioneer(
     pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> list[str]:
-    """Check the fields of Pioneer packets."""
+    """Check the fields that a device has in Pioneer packets.
+
+    Parameters
+    ----------
+    pioneer : PioneerFields
+        Description of the device's fields.
+    spec, reading : DeviceSpec, object
+        The device and its reading.
+    """
     problems = []
     for name, bits in (
         {} if pioneer.report is None else pioneer.report(spec, reading)
@@ -169,7 +194,20 @@ def _ros_from_beams(
     """Check that messages built from all beams of a step equal messages built from
     readings.
 
-    Also while the sensor is not being measured.
+    This must also hold while the sensor is not being measured.
+
+    Parameters
+    ----------
+    spec : DeviceSpec
+        Device to check, with its parameters.
+    scene : Scene
+        World in which the device has something to detect.
+    steps : int
+        Number of steps between two comparisons.
+    types : Types
+        Message types that encode the topics.
+    profile : str
+        Name profile whose topics are compared.
     """
     from botyard.protocols.ros_messages.messages import Messages, Stamp
     from botyard.protocols.ros_messages.naming import PROFILES, names_of
@@ -178,6 +216,7 @@ def _ros_from_beams(
 
     if profile not in PROFILES:
         return [f'ros: there is no name profile "{profile}" ({", ".join(PROFILES)})']
+
     sim, robot = device_world(spec, scene)
     topics = RobotTopics(
         robot.port("ros"),
@@ -186,13 +225,15 @@ def _ros_from_beams(
         types,
         StepData(),
     )
+
     own = [t for t in topics.topics() if t.device == spec.type and t.quick is not None]
+
     problems = []
     for is_read in (False, True):
         for topic in own:
             topic.wanted(is_read)
         sim.step(steps)
-        # Data of a step is cached, and would hide that it depends on the reader.
+        # The cached data of a step would hide that messages depend on the reader.
         topics.data.forget()
         for topic in own:
             assert topic.quick is not None
@@ -211,11 +252,13 @@ def _ros_message(
 ) -> list[str]:
     """Check that a message passes through both encodings of ROS."""
     problems = []
+
     types.learn(ros.definitions)
     fields = dict(ros.fields(spec, reading) or {})
     if types.has_header(ros.type_name):
         fields["header"] = header
     message = types.made(ros.type_name, fields)
+
     for wire in ("ros1", "cdr"):
         encode, decode = (
             getattr(types, f"encode_{wire}"),

@@ -14,7 +14,7 @@ from botyard.model.devices import (
     DeviceSpec,
 )
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.scene import GeoReference, Scene
+from botyard.model.scene import GeoReference, Place, Scene
 from botyard.sim.simulation import Robot, Simulation
 
 STEPS: Final = 8
@@ -24,7 +24,8 @@ STEPS: Final = 8
 def _room() -> Scene:
     """Return a room of 10 m × 10 m with a wall and marked, coloured objects.
 
-    It has a position on Earth, and a beacon that only fiducial sensors detect.
+    It has a position on Earth, a beacon that only fiducial sensors detect, and an anchor for
+    ranging by radio.
     """
     walls = [
         (-5, -5, 5, -5),
@@ -54,7 +55,13 @@ def _room() -> Scene:
         thing("beacon", -2.0, 1.0, 9, "green", obstacle=False, laser=0, sonar=False),
     )
     where = GeoReference(48.1, 11.5, 520.0)
-    return Scene(segments=np.array(walls, np.float64), boxes=boxes, georeference=where)
+    anchor = Place(kind="UwbAnchor", name="anchor", pose=Pose(-4.0, 4.0))
+    return Scene(
+        segments=np.array(walls, np.float64),
+        boxes=boxes,
+        places=(anchor,),
+        georeference=where,
+    )
 
 
 def device_world(
@@ -64,6 +71,20 @@ def device_world(
 
     One has the device and drives in a circle; the other has none and drives into a
     wall.
+
+    Parameters
+    ----------
+    spec : DeviceSpec
+        Device of the robot ``a``.
+    scene : Scene
+        Map of the world.
+    **options : object
+        Further options of `Simulation`.
+
+    Returns
+    -------
+    tuple of (Simulation, Robot)
+        World before its first step, and the robot with the device. The seed is fixed.
     """
     sim = Simulation(scene, seed=5, **options)
     # A heading that is not a multiple of 90°, so that swapped axes show.
@@ -76,7 +97,15 @@ def device_world(
 
 
 def device_of(robot: Robot, spec: DeviceSpec) -> DeviceReader[Any]:
-    """Return the device of the robot under test."""
+    """Return the device of the robot under test.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot from `device_world`.
+    spec : DeviceSpec
+        Device with which the robot was made.
+    """
     return robot.devices[spec.type]
 
 

@@ -1,6 +1,4 @@
-"""Conformance check of device kinds, as robots, files, interfaces and recordings need
-it.
-"""
+"""Conformance check of device kinds for robots, files, interfaces and recordings."""
 
 from __future__ import annotations
 
@@ -63,11 +61,10 @@ def check_device(
 ) -> list[str]:
     """Check a kind of device; return a list of problems.
 
-    - It is found by its name.
+    - The kind is found by its name.
     - Its parameters pass unchanged through a robot file, a message and pickle.
     - Readings have the declared columns, in SI units. They are equal for equal states,
-      and
-      reading changes nothing.
+      and reading changes nothing.
     - A world with the device can be saved and restored, and continues identically.
     - The device does no work while it has no reader.
     - Interfaces can show its output.
@@ -75,13 +72,12 @@ def check_device(
     Parameters
     ----------
     device : Device
-        The kind.
+        Kind of device to check.
     spec : DeviceSpec, optional
         A device of this kind; by default, one with default parameters.
     scene : Scene, optional
         World in which the device has something to detect; by default, a room with
-        marked
-        and coloured objects, one of them behind a wall.
+        marked and coloured objects, one of them behind a wall.
     steps : int
         Number of steps in each run.
 
@@ -160,6 +156,7 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
         for f in device.fields
         if f.unit in _NOT_SI
     ]
+
     names = [f.name for f in device.fields]
     if len(set(names)) < len(names) or not names:
         problems.append(f"fields: expected columns of different names, found {names}")
@@ -187,8 +184,7 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
                 f"robot file: {spec} is read back as {again.device(spec.type)}"
             )
 
-        # Devices that robots carry under own keys have checks of their own in the
-        # reader.
+        # For devices with their own keys in robot files, the reader has its own checks.
         if device.name not in CARRIED:
             try:
                 spec_of(device.name, {**table_of(spec), "no such parameter": 1})
@@ -229,9 +225,7 @@ def _same(a: Any, b: Any) -> bool:
 def _readings(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
-    """Check that reading is repeatable, changes nothing, and returns the declared
-    columns.
-    """
+    """Check that readings repeat, change nothing, and have the declared columns."""
     sim, robot = device_world(spec, scene)
     reader = device_of(robot, spec)
     problems: list[str] = []
@@ -293,9 +287,27 @@ def _course(
     read: Callable[[int], bool],
     **options: Any,
 ) -> tuple[Any, int]:
-    """Return the last reading of a run and the digest of the world.
+    """Run a world; return the last reading and the digest of the world.
 
     `read` decides after which steps the device is also read.
+
+    Parameters
+    ----------
+    spec : DeviceSpec
+        Device that the robot carries and that is read.
+    scene : Scene
+        Map of the world.
+    steps : int
+        Number of steps.
+    read : callable
+        Called with the number of the step before it is made.
+    **options : object
+        Further options of `Simulation`.
+
+    Returns
+    -------
+    tuple of (object, int)
+        Reading after the last step, and the digest of the whole state.
     """
     sim, robot = device_world(spec, scene, **options)
     reader = device_of(robot, spec)
@@ -331,10 +343,13 @@ def _restoring(
     """Check that a cloned, restored or pickled world continues identically."""
     sim, robot = device_world(spec, scene)
     sim.step(steps)
+
     state = sim.save_state()
     copy = sim.clone()
     sim.step(steps)
-    # Both worlds step from the same state, so any difference is memory outside of it.
+
+    # Both worlds step from the same state, so any difference comes from memory outside
+    # of the state.
     copy.step(steps)
     expected, digest = device_of(robot, spec).read(), sim.digest()
     problems = []
@@ -365,7 +380,7 @@ def _restoring(
 def _idleness(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
-    """Check that a device without a reader is not called and casts no beams."""
+    """Check that a device without a reader takes no measurements and casts no beams."""
     sim, robot = device_world(spec, scene)
     reader = device_of(robot, spec)
     asked: list[int] = []

@@ -18,15 +18,15 @@ def check_map_format(
 ) -> list[str]:
     """Check the reader of a map format; return a list of problems.
 
-    It must read the examples. From a damaged copy it must create a world, or raise a
-    `FormatError` that names the file.
+    The reader must read the examples. From a damaged copy it must create a world, or
+    raise a `FormatError` that names the file.
 
     Parameters
     ----------
     one : Format
-        The format.
+        Map format whose reader is checked.
     examples : iterable of bytes
-        Valid files.
+        Contents of valid files of the format.
     rounds : int
         Number of damaged copies of each example.
     seed : int
@@ -42,7 +42,7 @@ def check_map_format(
     name = f"example{one.suffixes[0]}"
     for number, data in enumerate(examples):
         if not one.fits(Source(name, data)):
-            problems.append(f"example {number} is not recognised")
+            problems.append(f"example {number}: the format does not recognise it")
         try:
             # Formats without a scale of their own, such as pictures, need a resolution.
             world = one.read(Source(name, data), Options(resolution=0.05))
@@ -63,7 +63,7 @@ def check_map_format(
                     problems.append(
                         f"expected an error that names the file, found: {error}"
                     )
-            # Only a FormatError may leave a reader: programs catch nothing else of a
+            # Only a FormatError may leave a reader: programs catch no other error of a
             # user's file.
             except Exception as error:
                 problems.append(
@@ -74,7 +74,22 @@ def check_map_format(
 
 
 def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
-    """Yield damaged copies: truncated, changed, duplicated and inserted bytes."""
+    """Yield damaged copies: truncated, changed, duplicated and inserted bytes.
+
+    Parameters
+    ----------
+    data : bytes
+        Valid file or message.
+    draw : random.Random
+        Source of the damage; its state changes.
+    rounds : int
+        Number of copies in addition to the empty one.
+
+    Yields
+    ------
+    bytes
+        A copy with one to four changes.
+    """
     # An empty file is the most common damage.
     yield b""
     for _ in range(rounds):

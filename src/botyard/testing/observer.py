@@ -102,7 +102,7 @@ class TruthLog:
         Raises
         ------
         UnknownNameError
-            There was never such a robot.
+            The simulation never had a robot of this name.
         """
         if name not in self._robots:
             raise UnknownNameError(
@@ -116,12 +116,24 @@ class TruthLog:
 
     @property
     def robots(self) -> Mapping[str, Truth]:
-        """All robots that ever existed, by name."""
+        """Histories of all robots that ever existed, by name."""
         return self._robots
 
     def watch_clearance(self, name: str, within: float) -> None:
-        """Measure a robot's distance to its surroundings in each step, up to `within`,
-        m.
+        """Measure a robot's distance to its surroundings in each step.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot.
+        within : float
+            Greatest distance that is measured, m. A larger distance from an earlier
+            call is kept.
+
+        Raises
+        ------
+        UnknownNameError
+            The simulation never had a robot of this name.
         """
         self[name]
         self._watched[name] = max(within, self._watched.get(name, 0.0))
@@ -131,17 +143,25 @@ class TruthLog:
         self._end()
 
     def _step(self, snapshot: Snapshot) -> None:
-        """Process a step."""
+        """Store the state after a step."""
         self._look(snapshot, self._sim.dt)
 
     def _look(self, snapshot: Snapshot, dt: float) -> None:
-        """Add the current state to the history of each robot."""
+        """Add the current state to the history of each robot.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            State after the step.
+        dt : float
+            Duration of the step, s; 0 for the state before the first one.
+        """
         state, rows = snapshot.state, snapshot.rows
         for name in self._sim.robots:
             row = rows[name]
             x, y, th = state.pose[row].tolist()
             truth = self._robots.setdefault(name, Truth())
-            # At the first look no step has run, so there is no motion to add.
+            # At the first call, no step has run, so there is no motion to add.
             if dt:
                 # A robot that was just added has not travelled to its start pose.
                 before = self._last.get(name, (x, y))
@@ -168,7 +188,7 @@ class TruthLog:
             self._share()
 
     def _share(self) -> None:
-        """Add new contacts to the histories of the robots involved."""
+        """Add new contacts to the histories of their robots."""
         for contact in self.contacts[self._shared :]:
             self._shared += 1
             for name in (contact.robot, contact.other):

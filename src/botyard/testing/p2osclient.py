@@ -20,7 +20,7 @@ from botyard.protocols.pioneer.reports import Sip
 SYNC_PAUSE = 0.2
 """Time between two packets of the handshake, s."""
 MAX_JUMP_MM = 100.0
-"""Maximum change of position per report that the client believes, mm."""
+"""Maximum change of position per report that the client accepts, mm."""
 WRAP = 4096
 """Modulus of positions, counter units."""
 MAX_LENGTH = 198
@@ -49,7 +49,7 @@ class P2osClient:
     restarts : int
         Number of restarts of the handshake.
     sip : Sip or None
-        Last report.
+        Last report; None before the first one.
     """
 
     send: Callable[[bytes], None]
@@ -93,7 +93,7 @@ class P2osClient:
                         f"{[p.id for p in packets]}"
                     )
 
-                # CLOSE puts the robot back to the start of the handshake.
+                # CLOSE resets the robot to the start of the handshake.
                 self.send(command(C.CLOSE))
                 number = 0
                 continue
@@ -111,6 +111,13 @@ class P2osClient:
 
     def command(self, number: int, argument: int | None = None) -> Sip:
         """Send one command and block until the next report.
+
+        Parameters
+        ----------
+        number : int
+            Command number, one of `commands.C`.
+        argument : int, optional
+            Integer argument in the unit of the command.
 
         Raises
         ------
@@ -141,7 +148,13 @@ class P2osClient:
         raise PeerError("no report for two seconds")
 
     def _take(self, seconds: float) -> list[Packet]:
-        """Return the packets received within a time, s."""
+        """Return the packets received within a time, s.
+
+        Raises
+        ------
+        PeerError
+            A packet is longer than the client accepts.
+        """
         packets = self._parser.feed_bytes(self.receive(seconds))
         for packet in packets:
             if len(packet.data) + 3 > MAX_LENGTH:
@@ -153,7 +166,13 @@ class P2osClient:
         return packets
 
     def _parse(self, packet: Packet) -> Sip:
-        """Decode a report and update the position."""
+        """Decode a report and update the position.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x30 to 0x34.
+        """
         sip = self.sip = Sip.decode(packet)
         now = (sip.x % WRAP, sip.y % WRAP)
         if self._last is not None:

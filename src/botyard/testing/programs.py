@@ -27,7 +27,14 @@ class Program(Child):
         Variables in addition to this process's. By default, a Python program writes its
         output without buffering (``PYTHONUNBUFFERED``).
     cwd : Path or None
-        Working folder.
+        Working folder; None: the working folder of this process.
+
+    Attributes
+    ----------
+    command : list of str
+        Program and arguments.
+    log : Path
+        File with its output.
 
     Raises
     ------
@@ -45,7 +52,8 @@ class Program(Child):
         self.command = [str(word) for word in command]
         self.log = log
         self._stopped = False
-        # In a process group of its own all children can be ended with the program.
+        # In a process group of its own, the program can be ended together with its
+        # children.
         super().__init__(
             self.command,
             output=log,
@@ -56,11 +64,17 @@ class Program(Child):
 
     @property
     def has_failed(self) -> bool:
-        """Whether the program has ended by itself, with a status other than 0."""
+        """Whether the program has ended with a status other than 0, without a call of `stop`."""
         return not self._stopped and self.status not in (None, 0)
 
     def lines(self, count: int = 20) -> list[str]:
-        """Return the last lines of its output."""
+        """Return the last lines of the program's output.
+
+        Parameters
+        ----------
+        count : int
+            Greatest number of lines.
+        """
         return last_lines(self.log, count)
 
     def stop(self) -> None:

@@ -25,8 +25,8 @@ from botyard.sim.journal import Entry
 from botyard.sim.simulation import Simulation
 from botyard.testing.formats import damaged_copies
 
-# Half of the stream: a session that stores it all is found, one with a usual buffer is
-# not.
+# Half of the stream: the limit finds a session that stores all of it, but permits a
+# usual buffer.
 MAX_MEMORY: Final = 1 << 18
 """Maximum memory that a session may keep for an endless stream, bytes."""
 STREAM_LENGTH: Final = 1 << 19
@@ -47,13 +47,28 @@ _SHOWN_BYTES: Final = 60
 
 @dataclass(slots=True)
 class _World:
-    """A world with its own control surface, and a log of all changes."""
+    """World with a separate control surface, and a log of all its changes.
+
+    Attributes
+    ----------
+    interface : Interface
+        The interface under test.
+    level : Level
+        Permission of clients.
+    read_only : bool
+        Whether the control surface refuses all changes.
+    entries : list of Entry
+        Changes of the world so far.
+    now : float
+        Time of the check's clock, s.
+    """
 
     interface: Interface
     level: Level
     read_only: bool = False
     entries: list[Entry] = field(default_factory=list)
-    # Not 0, so that sessions that confuse durations with times are found.
+    # The clock does not start at 0, so that sessions that confuse durations with times
+    # are found.
     now: float = 1000.0
     sim: Simulation = field(init=False)
     control: Control = field(init=False)
@@ -67,7 +82,15 @@ class _World:
         self.sim.core.journal.listen(self.entries.append)
 
     def client(self, key: str = "one", level: Level | None = None) -> Any:
-        """Return a new session."""
+        """Return a new session.
+
+        Parameters
+        ----------
+        key : str
+            Name and address of the client.
+        level : Level, optional
+            Its permission. By default it is the level of the world.
+        """
         assert self.interface.session is not None
         caller: Caller = replace(
             caller_of(self.interface, key, key),
@@ -78,7 +101,15 @@ class _World:
         )
 
     def say(self, session: Any, pieces: Iterable[bytes]) -> bytes:
-        """Send pieces of input to a session and return its answer."""
+        """Send pieces of input to a session and return its answer.
+
+        Parameters
+        ----------
+        session : object
+            Session of the carrier that the interface has.
+        pieces : iterable of bytes
+            Parts of a stream, datagrams, messages or requests.
+        """
         answers = []
         for data in pieces:
             if self.interface.carrier is Carrier.UDP:
@@ -122,18 +153,17 @@ def check_protocol(
     check sets the clock. For any input, a session must raise no exception, keep little
     memory, answer little, work independently of the splitting into pieces, and not
     disturb other clients. Its timers must make progress. After its end it must do
-    nothing. It must change the world only through its door, and not at all without
-    permission.
+    nothing. It must change the world only through the control surface, in its
+    interface's name, and not at all without permission.
 
     Parameters
     ----------
     interface : Interface
-        The interface.
+        Interface whose sessions are checked.
     examples : sequence of bytes
         Inputs that a client may send at the start of a connection (UDP: datagrams;
         WebSocket: messages; HTTP: requests, each a line ``METHOD PATH`` and the
-        content).
-        They may use the robots.
+        content). The inputs may use the robots.
     rounds : int
         Number of damaged copies of each example.
     seed : int
@@ -170,7 +200,7 @@ def check_protocol(
 
 
 class _Check:
-    """The parts of `check_protocol`."""
+    """Worlds and inputs of `check_protocol`, with a method for each check."""
 
     def __init__(
         self, interface: Interface, examples: list[bytes], rounds: int, seed: int
@@ -178,16 +208,22 @@ class _Check:
         self._interface = interface
         self._examples = examples
         self._rounds = rounds
-        # The name as a part of the seed gives each interface damage of its own.
+        # The seed includes the name, so that each interface gets different damage.
         self._draw = random.Random(f"{seed} {interface.name}")
         self._is_stream = interface.carrier in (Carrier.TCP, Carrier.WEBSOCKET)
 
     def _world(self, level: Level = Level.OWN, read_only: bool = False) -> _World:
-        """Return a new world."""
+        """Return a new world with the interface under test."""
         return _World(self._interface, level, read_only)
 
     def _answer_to(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
-        """Return the answer to input in a new world, and whether the session has ended."""
+        """Return the answer to input in a new world, and whether the session has ended.
+
+        Parameters
+        ----------
+        pieces : iterable of bytes
+            Parts of a stream, datagrams, messages or requests.
+        """
         world = self._world()
         session = world.client()
         answer = world.say(session, pieces)
@@ -202,7 +238,9 @@ class _Check:
         """Check that there are answers, and that equal worlds give equal answers."""
         told = [self._answer_to([e]) for e in self._examples]
         problems = (
-            [] if any(answer for answer, _ in told) else ["no example has an answer"]
+            []
+            if any(answer for answer, _ in told)
+            else ["expected an example that gets an answer, found none"]
         )
         if told != [self._answer_to([e]) for e in self._examples]:
             problems.append("the same bytes get different answers in the same world")
@@ -215,8 +253,8 @@ class _Check:
             self._draw.randbytes(self._draw.randint(1, 300))
             for _ in range(self._rounds)
         )
-        # One world for all: damage that breaks the world, rather than a session, shows
-        # in later sessions and in the last step.
+        # Use one world for all inputs: damage that breaks the world, rather than a
+        # session, shows in later sessions and in the last step.
         world = self._world()
         for data in itertools.chain(self._damaged(), noise):
             session = world.client()
@@ -240,7 +278,7 @@ class _Check:
         return problems
 
     def _close(self, session: Any) -> None:
-        """Close a session of a stream."""
+        """Close a session, unless it has no end because it is not a stream."""
         if self._is_stream:
             session.close()
 
@@ -270,9 +308,11 @@ class _Check:
     def memory(self) -> list[str]:
         """Check that a session does not store an endless stream."""
         problems: list[str] = []
-        # A client that may only watch: memory for changes of the world must not count.
+        # The client may only watch, so that memory for changes of the world does not
+        # count.
         world = self._world(Level.WATCH)
-        # A valid message many times: queues of accepted work must be bounded as well.
+        # Send a valid message many times: queues of accepted work must be bounded as
+        # well.
         longest = max(self._examples, key=len)
         for what, unit, length in (
             ("zeros", b"\0", STREAM_LENGTH),
@@ -353,7 +393,7 @@ class _Check:
             world = self._world()
             session: Session = world.client()
             world.say(session, [example])
-            # Twice, because both the client's end and the server's end call it.
+            # Close twice, because both the client's end and the server's end call it.
             session.close()
             session.close()
             before = len(world.entries)
@@ -390,7 +430,7 @@ class _Check:
                 else len(example)
             )
             answer = world.say(one, [example[:half]])
-            # The other client speaks in the middle of the first one's message.
+            # The other client sends in the middle of the first client's message.
             for data in itertools.islice(self._damaged(), 5):
                 if self._is_stream and not other.is_closed:
                     world.say(other, [data])
@@ -407,7 +447,7 @@ class _Check:
         return problems
 
     def permission(self) -> list[str]:
-        """Check that all changes pass through the door, in the interface's name.
+        """Check that all changes pass through control, in the interface's name.
 
         A client that may only watch must not change anything.
         """

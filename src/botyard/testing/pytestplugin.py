@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from botyard.testing.robotworld import RobotWorld, Settings
+    from botyard.testing.robotworld import RobotWorld
+    from botyard.testing.worldsettings import Settings
 
 MARKER = "botyard"
 FIXTURE = "world"
@@ -63,7 +64,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Create a test for each seed."""
+    """Create a test for each seed.
+
+    Parameters
+    ----------
+    metafunc : pytest.Metafunc
+        Test function. Without the marker, one test is created.
+
+    Raises
+    ------
+    pytest.UsageError
+        The seeds of the marker are not whole numbers.
+    """
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or _SEED not in metafunc.fixturenames:
         return
@@ -95,8 +107,21 @@ def botyard_seed(request: pytest.FixtureRequest) -> int:
 def world(
     request: pytest.FixtureRequest, tmp_path: Path, botyard_seed: int
 ) -> Iterator[RobotWorld]:
-    """Provide a world for this test, as the marker ``botyard`` describes it
-    (`RobotWorld`).
+    """Provide the world that the marker ``botyard`` describes (`RobotWorld`).
+
+    Parameters
+    ----------
+    request : pytest.FixtureRequest
+        Test that uses the fixture.
+    tmp_path : Path
+        Folder for logs and the recording.
+    botyard_seed : int
+        Seed of the world.
+
+    Yields
+    ------
+    RobotWorld
+        The world, paused before its first step.
     """
     from botyard.testing.robotworld import RobotWorld
 
@@ -126,8 +151,21 @@ def world(
 
 
 def _settings(node: pytest.Item, seed: int) -> Settings:
-    """Return the settings from the marker."""
-    from botyard.testing.robotworld import Settings
+    """Return the settings from the marker.
+
+    Parameters
+    ----------
+    node : pytest.Item
+        The test, with or without the marker.
+    seed : int
+        Seed of this test.
+
+    Raises
+    ------
+    pytest.UsageError
+        The marker has several maps, or an invalid ``record``.
+    """
+    from botyard.testing.worldsettings import Settings
 
     marker = node.get_closest_marker(MARKER)
     args, given = ((), {}) if marker is None else (marker.args, dict(marker.kwargs))
@@ -146,8 +184,8 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
         )
 
     if isinstance(where, (str, Path)) and (node.path.parent / where).exists():
-        # Relative to the test file, independent of the folder in which pytest was
-        # started.
+        # Resolve the path relative to the test file, independent of the folder in which
+        # pytest was started.
         where = node.path.parent / where
 
     own = {name: given.pop(name) for name in _OWN if name in given}
@@ -158,7 +196,7 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
 
 
 def _show(request: pytest.FixtureRequest, text: str) -> None:
-    """Print text despite pytest's capturing."""
+    """Print text to the terminal although pytest captures output."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     if capture is None:
         print(text, flush=True)
@@ -168,7 +206,7 @@ def _show(request: pytest.FixtureRequest, text: str) -> None:
 
 
 def _ask(request: pytest.FixtureRequest) -> None:
-    """Let the user look at the world before it is closed."""
+    """Wait until the user has looked at the world, before it is closed."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     if capture is None:
         return
@@ -185,7 +223,15 @@ def _recording_path(node: pytest.Item) -> Path:
 
 
 def _repeat(node: pytest.Item, seed: int) -> str:
-    """Return the command that repeats a test with its seed."""
+    """Return the command that repeats a test with its seed.
+
+    Parameters
+    ----------
+    node : pytest.Item
+        The test.
+    seed : int
+        Seed of the test's world.
+    """
     return (
         f'python -m pytest -s --botyard-page "{node.nodeid}"'
         if f"seed{seed}" in node.nodeid
@@ -197,8 +243,14 @@ def _repeat(node: pytest.Item, seed: int) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add a section about the world to the report of a failed test, and JUnit
-    properties.
+    """Add the world to the report of a failed test, and properties for JUnit.
+
+    Parameters
+    ----------
+    item : pytest.Item
+        The test.
+    call : pytest.CallInfo
+        Phase of the test, with its exception.
     """
     found = item.stash.get(_WORLD, None)
     if found is not None and call.when == "call":
@@ -221,7 +273,7 @@ def pytest_runtest_makereport(
 
 
 def _report(item: pytest.Item, found: RobotWorld) -> str:
-    """Return the section about the world."""
+    """Return the section of a test report about the world."""
     try:
         text = (
             found.call(found.report, _repeat(item, found.settings.seed))

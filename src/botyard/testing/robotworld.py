@@ -14,7 +14,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -32,15 +31,14 @@ from botyard.testing.conditions import Condition, Scenery
 from botyard.testing.observer import Truth, TruthLog
 from botyard.testing.programs import Program
 from botyard.testing.runcondition import POLL_S, Failure, RunState, _inner_radius
+from botyard.testing.worldsettings import Ports, Settings
 
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 60.0
 """Wall time that a program has to connect, s."""
 SLACK: Final = 20.0
-"""Factor on the expected wall time of a run, after which, plus `SLACK_S`, it is given
-up.
-"""
+"""Multiple of a run's expected wall time, plus `SLACK_S`, after which it is given up."""
 SLACK_S: Final = 120.0
 OUTPUT_LINES: Final = 20
 """Number of last lines of a program's output in a report."""
@@ -49,48 +47,6 @@ _GUARD_PORT: Final = 248
 
 No participant before the 119th uses this port.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Description of a world for a test.
-
-    Attributes
-    ----------
-    map : str, Path, Simulation or None
-        Map, world or scenario; None: an empty plane.
-    robots : mapping of str to model
-        Robots to add, by name: a model, placed on a free place, or (model, pose).
-    seed : int
-        Seed of all random numbers.
-    speed : float
-        Speed as a multiple of real time; inf: as fast as possible.
-    lockstep : bool
-        Whether time only advances when a client steps it.
-    ros1, ros2 : bool
-        Serve ROS through a master, or in a domain, of the test's own.
-    record : str
-        ``always``, ``on-failure`` or ``never``.
-    options : mapping
-        Other options of `botyard.serve`.
-    """
-
-    map: str | Path | Simulation | None = None
-    robots: Mapping[str, Any] | Sequence[str] = ()
-    seed: int = 1
-    speed: float = 1.0
-    lockstep: bool = False
-    ros1: bool = False
-    ros2: bool = False
-    record: str = "on-failure"
-    options: Mapping[str, Any]
-
-
-class Ports(dict[str, int]):
-    """Ports of robots for Pioneer clients, by name."""
-
-    def __missing__(self, name: str) -> int:
-        raise arguments.unknown(name, self, "robot with a port")
 
 
 class RobotWorld:
@@ -115,8 +71,7 @@ class RobotWorld:
         Address on which it listens.
     env : dict of str
         Environment variables for programs: ROS variables, and ``BOTYARD_PORT_<NAME>``
-        for
-        each robot.
+        for each robot.
     programs : list of Program
         All started programs.
     """
@@ -181,7 +136,8 @@ class RobotWorld:
             self.running: Running = stack.enter_context(
                 serve(self.sim, paused=True, **options)
             )
-            # Created in the simulator's thread, which owns the world from now on.
+            # Create the log in the simulator's thread, which owns the world from now
+            # on.
             self.truth: TruthLog = self.call(TruthLog, self.sim)
             self._scenery = Scenery(self.sim, self.truth)
             self.call(lambda: self.sim.after_step(self._looked))
@@ -189,7 +145,7 @@ class RobotWorld:
                 path = self._folder / "run.mcap"
                 self._recording = self.call(lambda: self.sim.record(path))
 
-            # Registered after the simulator: programs must end before their server
+            # Register this after the simulator: programs must end before their server
             # does.
             stack.callback(self._end)
             self.ports = Ports(
@@ -217,7 +173,7 @@ class RobotWorld:
 
     def _end(self) -> None:
         """End all programs and close the recording."""
-        # In reverse order, because later programs may depend on earlier ones.
+        # End programs in reverse order, because later ones may depend on earlier ones.
         for program in reversed(self.programs):
             program.stop()
         recording, self._recording = self._recording, None
@@ -226,7 +182,7 @@ class RobotWorld:
             self.recording = self._folder / "run.mcap"
 
     def _ros(self, stack: ExitStack) -> dict[str, Any]:
-        """Return the options of ROS, and set its environment variables."""
+        """Return the options of ROS for the simulator, and set the ROS variables in `env`."""
         options: dict[str, Any] = {}
         if self.settings.ros1:
             with socket.create_server((self.host, 0)) as free:
@@ -274,14 +230,12 @@ class RobotWorld:
             Program and arguments. `RobotWorld.env` is added to its environment.
         ready : str, sequence of str, or callable
             Robots that the program controls: it is ready when it is a client of all of
-            them. Or
-            a function that returns whether it is ready. By default: the robots whose
-            ports
-            appear in the arguments; if there are none, do not wait.
+            them. Or a function that returns whether it is ready. By default: the robots
+            whose ports appear in the arguments; if there are none, do not wait.
         env : mapping of str
             Additional environment variables.
         cwd : path
-            Working folder.
+            Working folder of the program.
         timeout : float
             Maximum wall time to wait, s.
         started : callable
@@ -310,7 +264,8 @@ class RobotWorld:
             ready = [
                 name
                 for name, port in self.ports.items()
-                # Whole numbers: port 8101 must not match an argument such as 18101.
+                # Compare whole numbers: port 8101 must not match an argument such as
+                # 18101.
                 if any(str(port) in _numbers(word) for word in words)
             ]
 
@@ -326,8 +281,8 @@ class RobotWorld:
             what = f"has not connected to {', '.join(names)}"
 
         end = time.monotonic() + timeout
-        # Polled, because a program connects through the operating system, which gives
-        # no event here.
+        # Poll, because a program connects through the operating system, which sends no
+        # event here.
         while not self.call(is_ready):
             # A program that has ended will never connect: report it at once, with its
             # output.
@@ -348,6 +303,18 @@ class RobotWorld:
         """Call a function in the simulator's thread, between two steps.
 
         Return its result.
+
+        Parameters
+        ----------
+        f : callable
+            The function. It may read and change the world.
+        *args : object
+            Its arguments.
+
+        Returns
+        -------
+        object
+            Its result. Its exceptions are raised here.
         """
         return self.running.call(f, *args)
 
@@ -388,8 +355,7 @@ class RobotWorld:
         ------
         Failure
             The condition did not hold in time, a requirement was violated, or a program
-            ended
-            with an error.
+            ended with an error.
         UnknownNameError
             `no_contact` names an unknown robot.
         """
@@ -418,7 +384,8 @@ class RobotWorld:
             if not self.settings.lockstep:
                 self.running.resume()
             while not run.over.wait(POLL_S):
-                # Otherwise a crashed program would only show as a missed deadline.
+                # Report a crashed program at once: it would only show as a missed
+                # deadline.
                 self._look_after_programs()
                 if not self.running.is_running:
                     self.running.stop()
@@ -426,8 +393,9 @@ class RobotWorld:
 
                 if time.monotonic() > end:
                     raise Failure(
-                        f"after {limit:.0f} s of wall time, only "
-                        f"{self.sim.time - run.since:.2f} of {deadline:g} s are simulated"
+                        f"expected {deadline:g} s of simulated time within "
+                        f"{limit:.0f} s of wall time, found only "
+                        f"{self.sim.time - run.since:.2f} s"
                     )
         finally:
             self._check = None
@@ -439,11 +407,17 @@ class RobotWorld:
         return run.took
 
     def step(self, seconds: float) -> None:
-        """Advance the simulated time as fast as possible, s."""
+        """Advance the simulated time as fast as possible, s.
+
+        Parameters
+        ----------
+        seconds : float
+            Simulated time, s, rounded to whole steps; at least one step.
+        """
         self.running.step(max(1, round(seconds / self.sim.dt)))
 
     def _looked(self, _: Snapshot) -> None:
-        """Pause the simulation as soon as the current run is over."""
+        """Pause the simulation after the step that ends the current run."""
         # In lockstep, only the client's next command runs another step.
         if self._check is not None and self._check() and not self.settings.lockstep:
             # Pause directly, so that not a single further step runs.
@@ -475,14 +449,23 @@ class RobotWorld:
 
     @property
     def contacts(self) -> list[Contact]:
-        """All contacts of robots so far."""
+        """All contacts of robots since the world was made."""
         return list(self.truth.contacts)
 
     def shortest(self, robot: str, to: Any, start: Any = None) -> float:
         """Return the length of a robot's shortest path to a target, m.
 
-        The path starts at the robot's start pose by default. For targets, see
-        `botyard.testing.near`.
+        The path starts at the robot's start pose by default. `botyard.testing.near`
+        describes targets.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+        to : str, Pose or sequence of float
+            Target.
+        start : str, Pose or sequence of float, optional
+            Start of the path.
 
         Raises
         ------
@@ -546,7 +529,13 @@ class RobotWorld:
         return "\n".join(lines)
 
     def keep_recording(self, path: Path) -> None:
-        """Move the recording of a closed world to another file."""
+        """Move the recording of a closed world to another file.
+
+        Parameters
+        ----------
+        path : Path
+            New file; folders are made as needed. Without a recording, nothing happens.
+        """
         if self.recording is not None and self.recording.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(self.recording, path)
@@ -554,7 +543,7 @@ class RobotWorld:
 
 
 def _told(program: Program) -> str:
-    """Return the end of a program's output, for an error."""
+    """Return the last lines of a program's output, as the end of an error message."""
     lines = program.lines(OUTPUT_LINES)
     return "\n  ".join(["; its last lines:", *lines]) if lines else "; no output"
 
@@ -573,9 +562,19 @@ def _free_domain(stack: ExitStack) -> int:
     """Reserve a ROS 2 domain that no other test on this computer uses.
 
     The reservation ends when the stack is closed.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Stack that ends with the test.
+
+    Returns
+    -------
+    int
+        Domain id, 1 to 100.
     """
-    # Domain 0 is what other ROS programs on this computer use. Above 101, the ports
-    # reach the range of temporary ports on Linux (32768).
+    # Other ROS programs on this computer use domain 0. Above 101, the ports reach the
+    # range of temporary ports on Linux (32768).
     for domain in range(1, 101):
         guard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -593,4 +592,6 @@ def _free_domain(stack: ExitStack) -> int:
     )
 
 
-__all__ = ["RobotWorld", "Settings"]
+__all__ = [
+    "RobotWorld",
+]

@@ -19,7 +19,32 @@ class Failure(AssertionError):
 
 
 class RunState:
-    """State of one `RobotWorld.run_until`: its condition and requirements."""
+    """State of one `RobotWorld.run_until`: its condition and requirements.
+
+    Parameters
+    ----------
+    scenery : Scenery
+        The world and its true history.
+    condition : callable or None
+        Condition to wait for; None to wait for the deadline.
+    deadline : float
+        Simulated time of the run, s.
+    guarded : list of str
+        Robots that must not touch anything.
+    clearance : float or None
+        Least distance of the guarded robots (of all, if there are none), m.
+    always : callable or sequence of callable
+        Conditions that must hold after each step.
+
+    Attributes
+    ----------
+    over : Event
+        Set when the run is over.
+    error : exception or None
+        Error of a condition, or the violated requirement.
+    since, took : float
+        Simulated time at the start of the run, and its duration, s.
+    """
 
     def __init__(
         self,
@@ -59,7 +84,8 @@ class RunState:
             return True
         try:
             done = self._holds()
-        # Raised in the test's thread: here it would end the simulator.
+        # Store the error, which the test's thread raises: raised here, it would end the
+        # simulator.
         except BaseException as error:
             self.error = error
             done = True
@@ -71,13 +97,13 @@ class RunState:
         return done
 
     def _holds(self) -> bool:
-        """Return whether the run is over.
+        """Return whether the condition holds or the time of the run is over.
 
         Raise Failure if a requirement is violated.
         """
         scenery = self._scenery
         sim, truth = scenery.sim, scenery.truth
-        # Only contacts of this run: earlier ones have been reported or accepted.
+        # Check only contacts of this run: earlier ones have been reported or accepted.
         for contact in truth.contacts[self._seen :]:
             self._seen += 1
             if contact.robot in self._guarded or contact.other in self._guarded:
@@ -95,7 +121,8 @@ class RunState:
         for condition in self._always:
             if not condition(scenery):
                 raise Failure(
-                    f"{sim.time:.2f} s: no longer true: {condition_text(condition)}"
+                    f"{sim.time:.2f} s: the condition is no longer true: "
+                    f"{condition_text(condition)}"
                 )
 
         if self._condition is not None and self._condition(scenery):
@@ -106,7 +133,8 @@ class RunState:
         if self._condition is None:
             return True
         raise Failure(
-            f"not true within {self._deadline:g} s: {condition_text(self._condition)}"
+            f"the condition was not true within {self._deadline:g} s: "
+            f"{condition_text(self._condition)}"
         )
 
 
@@ -117,7 +145,13 @@ def condition_text(condition: Condition) -> str:
 
 
 def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
-    """Return the radius of the largest disc around the centre inside an outline, m."""
+    """Return the radius of the largest disc around the centre inside an outline, m.
+
+    Parameters
+    ----------
+    outline : sequence of (float, float)
+        Corners in the robot's frame, m; the last corner is joined to the first.
+    """
     found = math.inf
     for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
         dx, dy = bx - ax, by - ay

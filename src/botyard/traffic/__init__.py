@@ -48,6 +48,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name at its first use, because the engine compiles code."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The module is named "generate", so the function is exported under another name.
+    # The module itself is named "generate", so it exports its function under another
+    # name.
     own = "generate" if name == "generate_task" else name
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), own)

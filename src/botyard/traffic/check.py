@@ -47,7 +47,7 @@ class Report:
 
 
 def remarks(task: Task) -> tuple[str, ...]:
-    """Return warnings about a well-formed task."""
+    """Return warnings about a valid task, one line each."""
     found = []
     for i, v in enumerate(task.vehicles):
         head = v.first_sector()
@@ -68,8 +68,9 @@ def remarks(task: Task) -> tuple[str, ...]:
         if len(short):
             found.append(
                 f"robot {i}: {len(short)} sectors are shorter than its braking "
-                f"distance of {v.braking_distance:.3f} m, the first is "
-                f"sector {short[0]}: it asks for the next sector before it enters this one"
+                f"distance of {v.braking_distance:.3f} m (the first is sector "
+                f"{short[0]}): it asks for the next sector before it enters such a "
+                "sector"
             )
 
     for i, s, j, m in task.start_conflicts.tolist():
@@ -80,8 +81,18 @@ def remarks(task: Task) -> tuple[str, ...]:
 def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
     """Return the robots that cannot all finish one after the other.
 
-    The result is empty if the start is safe. It holds the robots that start in
-    conflicting sectors, or otherwise the robots that fail the Banker's test.
+    Parameters
+    ----------
+    task : Task
+        Task to check.
+    leaves : bool
+        Whether a robot is removed when it has finished, see `Rules`.
+
+    Returns
+    -------
+    tuple of int
+        Robots that start in conflicting sectors, or otherwise robots that fail the
+        Banker's test; empty if the start is safe.
     """
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.reserving import Nobody
@@ -109,6 +120,15 @@ def search(
 
     A move takes one robot into its next sector, if no robot is in a conflicting sector;
     the robot leaves its sector at the same time.
+
+    Parameters
+    ----------
+    task : Task
+        Task to solve.
+    leaves : bool
+        Whether a robot is removed when it has finished, see `Rules`.
+    limit : int
+        Number of states after which the search gives up.
 
     Returns
     -------
@@ -158,6 +178,10 @@ def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> R
 
     Parameters
     ----------
+    task : Task
+        Task to check.
+    leaves : bool
+        Whether a robot is removed when it has finished, see `Rules`.
     exhaustive : bool, optional
         Whether to search exhaustively; by default only with at most `STATE_LIMIT`
         states.

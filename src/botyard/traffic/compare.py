@@ -86,7 +86,23 @@ class Row:
 
 
 def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> Row:
-    """Execute one run; a task file is read within `budget`."""
+    """Execute one run on the calling thread.
+
+    Parameters
+    ----------
+    case : Case
+        Task and supervisor.
+    rules : Rules
+        Options of the run.
+    budget : Budget
+        Limits for reading a task file.
+
+    Returns
+    -------
+    Row
+        Result. An invalid task or a supervisor that rejects it gives the outcome
+        ``refused`` and no exception.
+    """
     try:
         task: Task = (
             generate(case.family, case.robots, case.seed)
@@ -98,6 +114,8 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
         out = Traffic(task, find_supervisor(case.supervisor), rules).run()
         wall = time.perf_counter() - begin
     except BotyardError as error:
+        # A refusal, such as an unsafe start, is a result and not a failure of the
+        # comparison.
         return Row(case, "refused", str(error))
 
     m = out.metrics
@@ -118,6 +136,8 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
 
 def compile_kernels() -> None:
     """Compile or load the kernels of traffic with a small run."""
+    # With the dummy supervisor no robot waits, so each kernel is called without a
+    # deadlock.
     traffic = Traffic(generate("deadlock", 2, 1), find_supervisor("dummy"))
     count_stuck(Pack(traffic.world))
     traffic.start()
@@ -128,8 +148,9 @@ def compile_kernels() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Aggregate of the runs of one family, size and supervisor; means are over the
-    completed runs.
+    """Aggregate of the runs of one family, size and supervisor.
+
+    Means are over the completed runs.
 
     Attributes
     ----------
@@ -158,9 +179,21 @@ class Summary:
 
 
 def summarise(rows: Iterable[Row]) -> list[Summary]:
-    """Group rows by family, size and supervisor, in order of first appearance."""
+    """Group rows by family, size and supervisor.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Results in any order.
+
+    Returns
+    -------
+    list of Summary
+        One for each group, in order of first appearance.
+    """
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
+        # Means are taken over seeds only.
         groups.setdefault(
             (row.case.family, row.case.robots, row.case.supervisor), []
         ).append(row)
@@ -169,6 +202,7 @@ def summarise(rows: Iterable[Row]) -> list[Summary]:
 
 
 def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
+    # Times of runs that did not complete would make bad supervisors look fast.
     good = [r for r in group if r.outcome == Ending.COMPLETED.value]
     outcomes: dict[str, int] = {}
     for r in group:
@@ -178,7 +212,7 @@ def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
         found = list(values)
         return fmean(found) if found else 0.0
 
-    # A task file has the robot number 0 in its key; its means are totals.
+    # A case with a task file has 0 robots in its key, so its means are totals.
     n = key[1] or 1
     return Summary(
         *key,

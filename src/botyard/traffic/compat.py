@@ -6,8 +6,8 @@ The option ``--compat`` selects it. It reproduces the quirks of mmrs.md §4–§
 * critical points are computed from the acceleration,
 * permissions are counted, not bound to sectors, and arrive at least one step after the
   request,
-* collisions are checked only for the last sector that a robot has entered in a step,
-  with the other sector's list, and do not end the run,
+* collisions are checked only for the last sector that a robot has entered in a step, by
+  the conflicts that the other robot's sectors list, and do not end the run,
 * a robot that has finished coasts on.
 """
 
@@ -145,7 +145,7 @@ class CompatTraffic:
     def run(
         self, progress: Callable[[float, int], None] = lambda _t, _n: None
     ) -> Outcome:
-        """Run to the end, once; see `botyard.traffic.engine.Traffic.run`."""
+        """Run to the end; call this once. See `botyard.traffic.engine.Traffic.run`."""
         self.start()
         ending: Ending | None = Ending.TIMEOUT if self.cars else Ending.COMPLETED
         while self.cars and self.step + 1 < self._max_steps:
@@ -168,8 +168,19 @@ class CompatTraffic:
         self._deliver(-1)
 
     def advance(self, until: float) -> Ending | None:
-        """Make the steps up to a simulated time, s; see
-        `botyard.traffic.engine.Traffic.advance`.
+        """Make the steps up to a simulated time.
+
+        See `botyard.traffic.engine.Traffic.advance`.
+
+        Parameters
+        ----------
+        until : float
+            Simulated time, s; only whole steps are made.
+
+        Returns
+        -------
+        Ending or None
+            The ending, or None if the run has not ended.
         """
         while (self.step + 2) / _PER_SECOND <= until:
             if self.step + 1 >= self._max_steps:
@@ -180,7 +191,13 @@ class CompatTraffic:
         return None
 
     def permit(self, robot: int) -> None:
-        """Give a permission from outside; it takes effect after the next step.
+        """Grant a permission from outside; it takes effect after the next step.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot. As in the original program, the permission is not bound
+            to a sector.
 
         Raises
         ------
@@ -195,7 +212,13 @@ class CompatTraffic:
         self._mail.setdefault(self.step + 1, []).append(robot)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Return the waiting robots, each with its number of missing permissions."""
+        """Return the robots that wait for a permission.
+
+        Returns
+        -------
+        list of (int, int)
+            Numbers of the robots, each with 1, its number of missing permissions.
+        """
         return [
             (i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)
         ]
@@ -220,7 +243,13 @@ class CompatTraffic:
         return None
 
     def finish(self, ending: Ending) -> Outcome:
-        """Return the outcome of the run; call it once, at the end."""
+        """Return the outcome of the run; call it once, at the end.
+
+        Parameters
+        ----------
+        ending : Ending
+            Ending of the run, as `advance` returned it or as the caller decided.
+        """
         self.supervisor.on_end()
         return self._outcome(ending, self.step)
 

@@ -89,10 +89,12 @@ class Traffic:
         self._pack: LastPack[runarrays.World] = LastPack()
         self._asks = asks
         self._left_out: dict[int, int] = {}
-        """Number of last points left out, by robot: see `withdraw`."""
+        """Number of special points at the end of each robot's path that are left out,
+        see `withdraw`.
+        """
         self._w = build_world(task, rules, asks=asks, log=log)
         supervisor.on_start(task, rules, self._answers.append)
-        # A compiled policy decides inside the kernel, so messages must take no time
+        # A compiled policy decides inside the kernel, so messages cannot have a delay
         # there.
         self._set_policy(
             supervisor.policy() if rules.compiled and rules.is_instant else Policy()
@@ -115,17 +117,17 @@ class Traffic:
             w.c[runarrays.SEQUENCE] = -1
         if policy.rank is not None:
             w.c[runarrays.SEQUENCE] = -1
-            w.rank[:] = policy.rank[w.owner]
+            w.sectors[:, runarrays.RANK] = policy.rank[w.sectors[:, runarrays.OWNER]]
 
         if policy.chain is not None:
-            w.chain[:] = policy.chain
+            w.sectors[:, runarrays.CHAIN] = policy.chain
         if policy.after is not None:
             before, after = policy.after[:, 0], policy.after[:, 1]
             order = np.argsort(before, kind="stable")
             starts = np.searchsorted(
                 before[order], np.arange(self.task.n_sectors + 1)
             ).astype(np.int32)
-            np.add.at(w.need, after, 1)
+            np.add.at(w.sectors[:, runarrays.NEED], after, 1)
             self._w = w._replace(
                 after=after[order].astype(np.int32), after_starts=starts
             )
@@ -177,7 +179,8 @@ class Traffic:
     def _allow(self, robot: int, sector: int) -> None:
         """Deliver a permission to a robot.
 
-        It permits all sectors up to `sector`, or one more sector if `sector` is −1.
+        The permission is for all sectors up to `sector`, or for one more sector if
+        `sector` is −1.
         """
         count = 1 if sector < 0 else sector - int(self._w.i[robot, runarrays.ALLOWED])
         if count > 0:
@@ -238,15 +241,20 @@ class Traffic:
             )
 
     def advance(self, until: float) -> Ending | None:
-        """Process the events up to a simulated time, s, for runs in real time.
+        """Process the events up to a simulated time, for runs in real time.
 
-        The run goes on even when all robots stand still: a permission may come from
-        outside (`permit`).
+        The run continues even when all robots stand still: a caller may grant a
+        permission (`permit`).
+
+        Parameters
+        ----------
+        until : float
+            Simulated time, s; at most the time limit of the rules counts.
 
         Returns
         -------
         Ending or None
-            The ending, or None if the run goes on.
+            The ending, or None if the run has not ended.
         """
         code = self._advance(min(until, self.rules.time_limit))
         self._flush()
@@ -258,7 +266,12 @@ class Traffic:
         return Ending.COMPLETED if code == runarrays.ALL_DONE else Ending.COLLISION
 
     def permit(self, robot: int) -> None:
-        """Give a permission from outside for the next sector of a robot.
+        """Grant a permission from outside for the next sector of a robot.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot.
 
         Raises
         ------
@@ -273,11 +286,11 @@ class Traffic:
         self._allow(robot, -1)
 
     def withdraw(self, robot: int) -> int:
-        """Withdraw the permissions that a robot does not need any more to stop.
+        """Withdraw the permissions that a robot does not need to come to rest.
 
-        The robot comes to rest before the first sector border at which it can, or at
-        the end of its path, but does not finish: a new path (`resume`) may continue
-        there.
+        The robot comes to rest before the first sector border that its braking distance
+        allows, or at the end of its path. It does not finish there: a new path
+        (`resume`) may continue from this place.
 
         Parameters
         ----------
@@ -294,8 +307,8 @@ class Traffic:
         k.places(w, self.now, places, speeds)
         rest = places[robot] + speeds[robot] * speeds[robot] / (2.0 * v.deceleration)
         stops = np.append(v.ends[:-1] - v.radius, v.ends[-1])
-        # The limit at which it brakes already, and the rounding of a position of rest,
-        # are not passed.
+        # The robot must not pass the limit for which it already brakes. The tolerance
+        # covers rounding of the position of rest.
         sector = min(
             int(np.searchsorted(stops, rest - runarrays.PLACE_TOLERANCE)),
             int(w.i[robot, runarrays.ALLOWED]),
@@ -303,7 +316,8 @@ class Traffic:
         w.i[robot, runarrays.ALLOWED] = sector
         packed = self._pack(w)
         if sector == len(v.ends) - 1 and robot not in self._left_out:
-            # Without the point at its end, and those behind, the path has no end.
+            # The points at and behind the end of the path are left out, so that the
+            # robot does not finish there.
             ahead = w.points[
                 w.i[robot, runarrays.POINT] : w.i[robot, runarrays.LAST], 1
             ]
@@ -320,7 +334,7 @@ class Traffic:
         return bool(self._w.i[robot, runarrays.DONE])
 
     def resume(self, before: Traffic, robot: int) -> None:
-        """Take over the state and the log of another run, instead of `start`.
+        """Continue from the state and log of another run; call this instead of `start`.
 
         The caller must not use `before` afterwards.
 
@@ -354,24 +368,33 @@ class Traffic:
                 v, end, int(w.i[robot, runarrays.ALLOWED])
             )
 
-        # Occupied sectors are numbered anew for the same reason.
-        sectors = np.arange(self.task.n_sectors) - w.first[w.owner]
-        w.inside[:] = (w.i[w.owner, runarrays.TAIL] <= sectors) & (
-            sectors <= w.i[w.owner, runarrays.HEAD]
+        # Occupied sectors are renumbered for the same reason.
+        owner = w.sectors[:, runarrays.OWNER]
+        numbers, robots = np.arange(self.task.n_sectors) - w.first[owner], w.i[owner]
+        w.sectors[:, runarrays.INSIDE] = (
+            (robots[:, runarrays.TAIL] <= numbers)
+            & (numbers <= robots[:, runarrays.HEAD])
+            & (robots[:, runarrays.MODE] != runarrays.GONE)
         )
-        w.inside[w.i[w.owner, runarrays.MODE] == runarrays.GONE] = 0
         self._chunks, self.now, self.is_idle = (
             before._chunks,
             before.now,
             before.is_idle,
         )
-        # The queue holds event times of the old path; plan all robots afresh.
+        # The queue holds event times of the old path, so plan the motion of all robots
+        # again.
         packed = self._pack(w)
         k.begin(packed)
         k.allow(packed, robot, 0, self.now)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Return the waiting robots, each with its number of missing permissions."""
+        """Return the robots that wait for a permission.
+
+        Returns
+        -------
+        list of (int, int)
+            Numbers of the robots, each with its number of missing permissions.
+        """
         missing = (self._w.i[:, runarrays.ASKED] - self._w.i[:, runarrays.ALLOWED]) * (
             1 - self._w.i[:, runarrays.DONE]
         )

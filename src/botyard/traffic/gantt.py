@@ -38,7 +38,7 @@ _COLORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Contents of a chart; times in s.
+    """Contents of a Gantt chart; times in s.
 
     Attributes
     ----------
@@ -84,8 +84,14 @@ def chart_of(
     Parameters
     ----------
     rows : iterable of dict
-        Events in order with ``t``, ``robot``, ``kind``, ``sector``; events of the kind
-        ``stop`` can have ``waits_for``.
+        Events in order of time with ``t``, s, ``robot``, ``kind``, ``sector``; events
+        of the kind ``stop`` can have ``waits_for``.
+    robots : int
+        Number of robots.
+    end : float
+        End of the run, s, at which open intervals end.
+    title : str
+        Title of the chart.
     starts : sequence of (first, last), optional
         Sectors that each robot occupies at the start; by default its first one.
     """
@@ -149,14 +155,22 @@ def chart_of(
 def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
     """Draw a run to a file in the format of its suffix.
 
-    `source` is an outcome, or a result as `Outcome.to_json` writes it.
+    Parameters
+    ----------
+    source : Outcome or dict
+        Outcome, or result as `Outcome.to_json` writes it, with its events.
+    path : Path
+        File to write. Its suffix is one of `FORMATS`.
+    overwrite : bool
+        Whether to replace a file that botyard did not write.
 
     Raises
     ------
     KeptFileError
         The path is a file that botyard did not write, and `overwrite` is False.
     WorldError
-        matplotlib is not installed; the suffix is unknown; the file cannot be written.
+        matplotlib is not installed; the suffix is unknown; the result has no events;
+        the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
         raise WorldError(
@@ -206,6 +220,18 @@ def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
 def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
     """Read a result file.
 
+    Parameters
+    ----------
+    path : Path
+        File that ``botyard traffic run --result`` wrote.
+    budget : Budget
+        Limits.
+
+    Returns
+    -------
+    dict
+        Result as `Outcome.to_json` makes it. Only the key ``outcome`` is checked.
+
     Raises
     ------
     FormatError
@@ -215,11 +241,16 @@ def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
     try:
         text = read_bytes(path, meter, FormatError).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"expected JSON in UTF-8: {error}", path) from None
+        raise FormatError(
+            f"expected JSON in UTF-8, found other bytes: {error}", path
+        ) from None
 
     data = loads(text, meter, FormatError)
     if not isinstance(data, dict) or "outcome" not in data:
-        raise FormatError('expected a result of "botyard traffic run --result"', path)
+        raise FormatError(
+            'expected a result of "botyard traffic run --result", found another document',
+            path,
+        )
     return data
 
 
@@ -286,7 +317,20 @@ def _figure(chart: Chart) -> Any:
 
 
 def page(chart: Chart, result: dict[str, Any]) -> str:
-    """Return a self-contained HTML page with the chart and a table of the metrics."""
+    """Return a self-contained HTML page with the chart and a table of the metrics.
+
+    Parameters
+    ----------
+    chart : Chart
+        Contents of the chart.
+    result : dict
+        Result whose ``metrics`` are the rows of the table.
+
+    Raises
+    ------
+    WorldError
+        matplotlib is not installed.
+    """
     text = StringIO()
     _figure(chart).savefig(text, format="svg")
     svg = text.getvalue()

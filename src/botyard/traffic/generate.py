@@ -81,7 +81,8 @@ def task_of_routes(
         if i != j
     ]
     rows: I8 = np.array(listed, np.int64).reshape(-1, 4)
-    # Sort the rows, so that the order does not depend on which route came first.
+    # Sort the rows, so that the order of conflicts does not depend on the order of
+    # routes.
     order = np.lexsort(rows.T[::-1])
     return Task(tuple(vehicles), rows[order], (), name)
 
@@ -93,6 +94,13 @@ def crossings(n: int, random: np.random.Generator) -> list[Route]:
     """Make routes on straight streets that cross.
 
     Half of the robots go east or west, half north or south, each in its own street.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots.
+    random : Generator
+        Source of the order of streets and of the directions.
     """
     across, along = n - n // 2, n // 2
     # Robots start and end two cells outside the crossings, where they block no other
@@ -118,6 +126,13 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
 
     Each robot enters by its own road, drives counter-clockwise, and leaves by another
     road.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots.
+    random : Generator
+        Source of the roads.
     """
     # The loop has 4 · side cells: an entry and an exit for each robot.
     side = max(2, -(-n // 2))
@@ -155,6 +170,13 @@ def corridor(n: int, random: np.random.Generator) -> list[Route]:
     """Make routes of two groups that meet in a one-lane corridor.
 
     Opposing robots in the corridor block each other for ever.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots; half of them start at each end.
+    random : Generator
+        Source of the order of robots.
     """
     length = 4
     left, right = n - n // 2, n // 2
@@ -183,8 +205,15 @@ def corridor(n: int, random: np.random.Generator) -> list[Route]:
 def star(n: int, random: np.random.Generator) -> list[Route]:
     """Make routes through one common cell.
 
-    Robots come from the west, each in its row, and go on to the east, each to another
+    Robots enter from the west, each in its row, and leave to the east, each in another
     row.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots.
+    random : Generator
+        Source of the rows in the east.
     """
     exits = random.permutation(n).tolist()
     routes = []
@@ -206,6 +235,13 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
     """Make routes on the aisles between racks.
 
     Each robot drives from one bay at the rim to another one on a shortest path.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots; the warehouse grows with it.
+    random : Generator
+        Source of the bays, and of the choice between paths of equal length.
     """
     side = max(3, -(-n // 2))
     step = 3
@@ -235,6 +271,13 @@ def deadlock(n: int, random: np.random.Generator) -> list[Route]:
     """Make groups of four robots that deadlock under first come, first served.
 
     Each robot holds the cell that the next one needs.
+
+    Parameters
+    ----------
+    n : int
+        Number of robots; the last group may have fewer than four.
+    random : Generator
+        Not used: the routes are always the same.
     """
     routes = []
     for block in range(-(-n // 4)):
@@ -260,8 +303,19 @@ def shortest_way(
 ) -> Route:
     """Search breadth-first for a shortest path over neighbouring cells.
 
-    Among several shortest paths it picks a random one. The route is empty if none
-    exists.
+    Parameters
+    ----------
+    cells : set of (int, int)
+        Cells that robots can use.
+    start, goal : (int, int)
+        First and last cell of the path.
+    random : Generator
+        Source of the choice between several shortest paths.
+
+    Returns
+    -------
+    list of (int, int)
+        Cells of the path with both ends; empty if none exists.
     """
     distance = {goal: 0}
     queue = deque([goal])

@@ -1,8 +1,8 @@
 """Tasks from paths in the plane: division into sectors, and their conflicts.
 
-Two sectors conflict if the disks that are swept along them overlap. They overlap if the
-pieces of the two paths are closer than the sum of the radii. Shapely finds the pairs
-(STRtree).
+Two sectors conflict if the disks that are swept along them overlap. The disks overlap
+if the pieces of the two paths are closer than the sum of the radii. Shapely finds the
+pairs (STRtree).
 """
 
 from __future__ import annotations
@@ -44,16 +44,23 @@ def arc(
     sweep: float,
     tolerance: float = CHORD_TOLERANCE,
 ) -> F8:
-    """Approximate a circular arc by a polyline, (k, 2), m.
+    """Approximate a circular arc by a polyline.
 
     Parameters
     ----------
-    centre, radius : (float, float), float
-        Both in m.
+    centre : (float, float)
+        Centre x, y, m.
+    radius : float
+        Radius, m.
     start, sweep : float
         Angle of the start, and angle covered, counter-clockwise; rad.
     tolerance : float
         Largest distance between arc and polyline, m: r (1 − cos(step / 2)).
+
+    Returns
+    -------
+    (k, 2) float64
+        Points from the start to the end of the arc, m.
     """
     step = 2.0 * acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
     angles = start + sweep * np.linspace(
@@ -64,12 +71,23 @@ def arc(
 
 
 def spline(points: F8, samples: int = 24) -> F8:
-    """Return a centripetal Catmull–Rom spline through points as a polyline, (k, 2), m.
+    """Return a centripetal Catmull–Rom spline through points as a polyline.
 
-    It has `samples` segments between two points. E. Catmull, R. Rom, "A class of local
-    interpolating splines", 1974. Knots by the square root of the distances avoid loops
-    (C. Yuksel, S. Schaefer, J. Keyser, "Parameterization and applications of
-    Catmull–Rom curves", 2011).
+    E. Catmull, R. Rom, "A class of local interpolating splines", 1974. Knots by the
+    square root of the distances avoid loops (C. Yuksel, S. Schaefer, J. Keyser,
+    "Parameterization and applications of Catmull–Rom curves", 2011).
+
+    Parameters
+    ----------
+    points : (n, 2) array
+        Points, m; two points give a straight line.
+    samples : int
+        Number of segments between two points.
+
+    Returns
+    -------
+    (k, 2) float64
+        Points of the polyline, m, with all of `points`.
     """
     points = np.asarray(points, np.float64)
     if len(points) < 3:
@@ -111,7 +129,12 @@ def _shapely() -> Any:
 def _overlap(a: Any, b: Any, reach: F8 | float) -> Any:
     """Return whether disks that are swept along two lines overlap.
 
-    `reach` is the sum of their radii, m.
+    Parameters
+    ----------
+    a, b : linestring, or arrays of them
+        Lines of Shapely, m, compared pair by pair.
+    reach : float or (n,) float64
+        Sum of the radii of each pair, m. Disks that only touch do not overlap.
     """
     return _shapely().distance(a, b) < reach - 1e-9
 
@@ -129,7 +152,7 @@ class SearchLimit:
         self.pairs = self._left = pairs
 
     def take(self, pairs: int) -> None:
-        """Count pairs before their comparison.
+        """Add a number of pairs before they are compared.
 
         Raises
         ------
@@ -145,12 +168,12 @@ class SearchLimit:
 
 
 class SweptPath:
-    """Index of the pieces of one path, to compare with the pieces of other paths.
+    """Index of the pieces of one path, to find pieces of other paths that come too close.
 
     Parameters
     ----------
     path : Path2
-        The path.
+        Path of the robot in the plane.
     breaks : array
         Borders of its pieces, m along it, from 0 to its length.
     radius : float
@@ -166,7 +189,14 @@ class SweptPath:
     def conflicts(self, other: SweptPath, limit: SearchLimit, first: int = 0) -> I8:
         """Find the pieces that come too close to pieces of another path.
 
-        The search starts with piece `first`.
+        Parameters
+        ----------
+        other : SweptPath
+            The other path.
+        limit : SearchLimit
+            Counts the compared pairs.
+        first : int
+            Number of the first piece of this path to search for.
 
         Returns
         -------
@@ -180,7 +210,7 @@ class SweptPath:
         """
         shapely, reach = _shapely(), self._radius + other._radius
         found = [np.zeros((0, 2), np.int64)]
-        # Most paths of a large task are far apart; their bounding boxes show it at
+        # Most paths of a large task are far apart; their bounding boxes show this at
         # once.
         if (self._low - other._high > reach).any() or (
             other._low - self._high > reach
@@ -210,7 +240,7 @@ class _Pieces:
     Parameters
     ----------
     paths : sequence of Path2
-        The paths.
+        Paths to divide into pieces.
     breaks : list of arrays
         Borders of the pieces of each path, m along it, from 0 to its length.
     """
@@ -244,7 +274,15 @@ class _Pieces:
     def close(self, radii: F8) -> tuple[I8, I8]:
         """Return pairs of pieces of different paths whose swept disks overlap.
 
-        Each pair occurs once, the lower index first.
+        Parameters
+        ----------
+        radii : (p,) float64
+            Radius of the disk of each path, m.
+
+        Returns
+        -------
+        a, b : (m,) int64
+            Indices of the pieces. Each pair occurs once, the lower index first.
         """
         shapely = _shapely()
         tree = shapely.STRtree(self.lines)
@@ -279,9 +317,9 @@ def task_of_paths(
     Parameters
     ----------
     paths : sequence of (k, 2) arrays
-        Corners of each, m; see `arc` and `spline` for curves.
+        Corners of each path, m; see `arc` and `spline` for curves.
     vehicles : Vehicle or sequence of Vehicle, optional
-        Radius and motion of all, or of each.
+        Radius and motion of all robots, or of each robot.
     longest, shortest : float
         Length of the initial pieces, and smallest length, m; by default the smallest
         length is the greater of diameter and braking distance.
@@ -348,7 +386,22 @@ def task_of_paths(
 
 
 def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
-    """Return the conflicts of given sectors, in the form of `Task.listed`."""
+    """Return the conflicts of given sectors, in the form of `Task.listed`.
+
+    Parameters
+    ----------
+    curves : sequence of Path2
+        The n paths.
+    breaks : list of (k,) float64
+        Borders of the sectors of each path, m, with both ends.
+    radii : (n,) float64
+        Radius of each robot, m.
+
+    Returns
+    -------
+    (m, 4) int64
+        Robot, sector, other robot, other sector; each conflict from both sides, sorted.
+    """
     pieces = _Pieces(curves, breaks)
     a, b = pieces.close(radii)
     first = np.concatenate([[0], np.cumsum([len(c) - 1 for c in breaks])])
@@ -360,6 +413,15 @@ def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
 
 def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
     """Halve critical pieces that are long enough.
+
+    Parameters
+    ----------
+    breaks : list of (k,) float64
+        Borders of the pieces of each path, m, with both ends.
+    critical : (p,) bool
+        Whether each piece of all paths, one path after the other, has a conflict.
+    least : (n,) float64
+        Least length of a half on each path, m.
 
     Returns
     -------
@@ -382,6 +444,15 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
     """Remove borders between two free pieces, and borders close to the start.
 
     A border close to the start makes the first sector too short to stop in.
+
+    Parameters
+    ----------
+    breaks : list of (k,) float64
+        Borders of the pieces of each path, m, with both ends.
+    critical : (p,) bool
+        Whether each piece of all paths, one path after the other, has a conflict.
+    first : sequence of float
+        Least length of the first sector of each path, m.
     """
     out, at = [], 0
     for cuts, room in zip(breaks, first, strict=True):
@@ -399,16 +470,23 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
 def paths_of_svg(
     path: str | Path, scale: float = 0.01, budget: Budget = Budget()
 ) -> list[F8]:
-    """Read the lines of an SVG drawing as paths; y up.
+    """Read the lines of an SVG drawing as paths.
 
     Each path, line and polyline of the drawing gives one path.
 
     Parameters
     ----------
+    path : str or Path
+        File to read.
     scale : float
         Size of a unit of the drawing, m.
     budget : Budget
         Reading budget of the drawing.
+
+    Returns
+    -------
+    list of (k, 2) float64
+        Points of each path, m, y up.
 
     Raises
     ------

@@ -51,14 +51,19 @@ class NavGraph:
     mutex: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def find(self, name: str) -> int:
-        """Return the index of a place by its name or number.
+        """Return the index of a place.
+
+        Parameters
+        ----------
+        name : str
+            Name of the place, or its number as a text.
 
         Raises
         ------
         TaskError
             The graph has no such place.
         """
-        # A name that looks like a number comes first: names are what users write.
+        # Names take precedence over numbers, because a name may look like a number.
         if name in self.names:
             return self.names[name]
         if name.isdigit() and int(name) < len(self.places):
@@ -70,6 +75,16 @@ class NavGraph:
 
     def shortest_path(self, start: int, goal: int) -> list[int]:
         """Return the shortest path between two places (E. W. Dijkstra, 1959).
+
+        Parameters
+        ----------
+        start, goal : int
+            Indices of the places.
+
+        Returns
+        -------
+        list of int
+            Places of the path with both ends. The length of lanes counts, m.
 
         Raises
         ------
@@ -106,8 +121,12 @@ def read_graph(
 
     Parameters
     ----------
+    path : str or Path
+        YAML file of the traffic editor.
     level : str, optional
-        Its name; by default the first one.
+        Name of the level; by default the first one.
+    budget : Budget
+        Limits.
 
     Raises
     ------
@@ -184,7 +203,24 @@ def _entry(
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the two numbers of a vertex or a lane, and its options.
 
-    Further values are ignored.
+    Parameters
+    ----------
+    entry : object
+        Entry of the file: a list of two numbers and a mapping. Further values are
+        ignored.
+    where : str
+        Path of the entry, for the error.
+    expected : str
+        Form of the entry, for the error.
+    kind : type
+        `float` for coordinates, m; `int` for numbers of places.
+    path : str or Path
+        File, for the error.
+
+    Raises
+    ------
+    TaskError
+        The entry has another form.
     """
     # JSON and YAML booleans are integers in Python, so the check below excludes them.
     kinds = (int,) if kind is int else (int, float)
@@ -215,8 +251,16 @@ def task_of_graph(
 
     Parameters
     ----------
+    graph : NavGraph
+        Places and lanes.
     routes : sequence of sequences of str
         Places that each robot visits, by names or numbers, at least two.
+    vehicle : Vehicle, optional
+        Radius and motion limits of all robots. Default: the default of `task_of_paths`.
+    longest : float
+        Greatest length of a sector, m.
+    name : str
+        Name of the task.
 
     Raises
     ------

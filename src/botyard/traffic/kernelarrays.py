@@ -19,6 +19,13 @@ def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
     """Return zeros aligned to a cache line (64 bytes).
 
     A robot's row then touches as few cache lines as possible.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Number of rows and columns.
+    kind : dtype
+        Type of the numbers.
     """
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.zeros(size + 64, np.uint8)
@@ -28,7 +35,20 @@ def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
 
 
 def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays.World:
-    """Return the arrays of the kernel at the start of a run; see `Traffic`."""
+    """Return the arrays of the kernel at the start of a run; see `Traffic`.
+
+    Parameters
+    ----------
+    task : Task
+        Task with n robots.
+    rules : Rules
+        Options of the run.
+    asks : bool
+        Whether robots ask for sectors. False: permissions come from outside, and robots
+        have no critical points.
+    log : bool
+        Whether events are kept, for which the buffers get room.
+    """
     n, vehicles, total = len(task), task.vehicles, task.n_sectors
     f, i = (
         _cache_aligned((n, runarrays.N_F), np.float64),
@@ -66,8 +86,14 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays
     i[:, runarrays.POINT] = i[:, runarrays.LAST] - counts
     starts, others = (a.astype(np.int32) for a in task.conflicts)
     first = task.first.astype(np.int32)
+    sectors = _cache_aligned((total, runarrays.N_SECTOR), np.int32)
+    sectors[:, runarrays.FIRST_CONFLICT], sectors[:, runarrays.END_CONFLICT] = (
+        starts[:-1],
+        starts[1:],
+    )
     owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
-    inside = np.zeros(total, np.uint8)
+    sectors[:, runarrays.OWNER] = owner
+    sectors[:, runarrays.CHAIN] = np.arange(total, dtype=np.int32) - first[owner]
     for robot, v in enumerate(vehicles):
         tail, head = v.occupied()
         # The sectors under the robot at the start count as permitted and asked for.
@@ -80,13 +106,15 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays
                 v, f[robot, runarrays.LIMIT], head
             )
 
-        inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
+        under = slice(task.first[robot] + tail, task.first[robot] + head + 1)
+        sectors[under, runarrays.INSIDE] = sectors[under, runarrays.HELD] = 1
 
     # One event can add several rows; the kernel stops while this margin is still
     # free.
     room = EVENT_BUFFER + 4 * n + 8192 if log else 0
     return runarrays.World(
         f=f,
+        lines=f.reshape(2 * n, 8),
         i=i,
         c=c,
         d=np.zeros(1),
@@ -95,15 +123,9 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays
         slot=np.zeros(n, np.int64),
         points=points,
         first=first,
-        owner=owner,
         ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
-        starts=starts,
+        sectors=sectors,
         others=others,
-        inside=inside,
-        held=inside.copy(),
-        chain=np.arange(total, dtype=np.int32) - first[owner],
-        rank=np.zeros(total, np.int32),
-        need=np.zeros(total, np.int32),
         after_starts=np.zeros(total + 1, np.int32),
         after=np.zeros(0, np.int32),
         sim=np.zeros(total, np.uint8),
@@ -120,7 +142,19 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays
 def _points(v: Vehicle, rules: Rules, *, asks: bool) -> Points:
     """Return the special points of a vehicle in the order of passing (mmrs.md §3).
 
-    The columns are positions, kinds and sectors.
+    Parameters
+    ----------
+    v : Vehicle
+        Vehicle at its start.
+    rules : Rules
+        Options of the run: critical points by acceleration or deceleration.
+    asks : bool
+        Whether the robot asks for sectors.
+
+    Returns
+    -------
+    loc, what, sec : (k,) float64, (k,) int64, (k,) int64
+        Positions along the path, m, kinds and sectors.
     """
     ahead = (
         v.velocity
@@ -134,9 +168,22 @@ def _points(v: Vehicle, rules: Rules, *, asks: bool) -> Points:
 
 
 def position_limit(v: Vehicle, end: float, allowed: int) -> float:
-    """Return the position up to which a robot that does not ask may go.
+    """Return the position, m, up to which a robot may go that requests no permissions.
 
-    The position is in m along its path; `end` is the limit at the end of the path.
+    Parameters
+    ----------
+    v : Vehicle
+        Vehicle with its path.
+    end : float
+        Limit at the end of the path, m; infinite without one.
+    allowed : int
+        Last sector that the robot may enter.
+
+    Returns
+    -------
+    float
+        Position of the centre along the path, m, at which its disc touches the next
+        sector.
     """
     return (
         end

@@ -38,7 +38,16 @@ class _Agent:
         self._ticks = ticks
 
     def move(self, move: str, count: int) -> None:
-        """Make a move for `count` ticks."""
+        """Make a move for a number of ticks, and note the cell after each of them.
+
+        Parameters
+        ----------
+        move : str
+            F: to the next cell ahead; R, C: a quarter turn clockwise or
+            counterclockwise; W, T: wait.
+        count : int
+            Number of ticks.
+        """
         if move in "WT":
             self.cells += [self.cells[-1]] * count
             return
@@ -74,7 +83,23 @@ class _Reader:
         )
 
     def plan(self, data: Any) -> list[list[Cell]]:
-        """Return the cell (x, y) of each agent at each step, y up."""
+        """Return the cells of all agents.
+
+        Parameters
+        ----------
+        data : dict
+            The JSON document.
+
+        Returns
+        -------
+        list of lists of (int, int)
+            The cell (x, y) of each agent at each step, y up.
+
+        Raises
+        ------
+        TaskError
+            The document is not such a plan; the message names the key.
+        """
         for key in ("start", "actualPaths"):
             if key in data:
                 continue
@@ -194,7 +219,7 @@ class _Reader:
 
 
 def plan_of_league(data: Any, path: str) -> list[list[Cell]]:
-    """Read a parsed output file.
+    """Return the paths of all agents from a parsed output file.
 
     Parameters
     ----------

@@ -81,13 +81,28 @@ class Motion:
     def pieces(self) -> dict[str, list[float]]:
         """Return the pieces of constant acceleration, by column.
 
-        Start times, s; positions, m; speeds, m/s; accelerations, m/s².
+        Returns
+        -------
+        dict of str to list of float
+            ``t``: start times, s; ``x``: positions along the path, m; ``v``: speeds,
+            m/s; ``a``: accelerations, m/s². All are rounded to six decimals.
         """
         columns = {"t": self._t, "x": self._x, "v": self._v, "a": self._a}
         return {name: np.round(column, 6).tolist() for name, column in columns.items()}
 
     def place(self, t: F8) -> F8:
-        """Return positions along the path, m, at times, s."""
+        """Return positions along the path at times.
+
+        Parameters
+        ----------
+        t : (n,) float64
+            Times, s, not negative.
+
+        Returns
+        -------
+        (n,) float64
+            Positions of the centre, m.
+        """
         piece = np.searchsorted(self._t, t, side="right") - 1
         dt = t - self._t[piece]
         found: F8 = self._x[piece] + dt * (self._v[piece] + 0.5 * self._a[piece] * dt)
@@ -114,6 +129,11 @@ def _without_cancelled(turns: list[tuple[float, bool]]) -> list[tuple[float, boo
     """Remove changes that were cancelled at the same instant.
 
     A permission that arrives at the critical point cancels the braking.
+
+    Parameters
+    ----------
+    turns : list of (float, bool)
+        Times, s, from which a robot accelerates (True) or brakes; in order.
     """
     out: list[tuple[float, bool]] = []
     for t, goes in turns:
@@ -141,13 +161,23 @@ class Path2:
 
     @property
     def length(self) -> float:
-        """Length, m."""
+        """Length of the polyline, m."""
         return float(self.along[-1])
 
     def at(self, s: F8) -> F8:
-        """Return points, (n, 2), m, at distances along it, m.
+        """Return points at distances along the polyline.
 
         Beyond its end the last segment is extended.
+
+        Parameters
+        ----------
+        s : (n,) float64
+            Distances from the first corner, m.
+
+        Returns
+        -------
+        (n, 2) float64
+            Points x, y, m.
         """
         s = np.asarray(s, np.float64)
         inside = np.stack(
@@ -187,15 +217,22 @@ class Touch:
 
 
 def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
-    """Find the first overlap of the disks of every two robots; empty if none overlap.
+    """Find the first overlap of the disks of every two robots.
 
     Conservative advancement: a pair is checked again at the earliest time at which it
     could touch at full speed, but at the earliest after `CONTACT_STEP`.
 
     Parameters
     ----------
+    outcome : Outcome
+        A run whose events were kept.
     end : float, optional
         End of the check, s; by default the end of the run.
+
+    Returns
+    -------
+    list of Touch
+        At most one for each pair of robots; empty if none overlap.
 
     Raises
     ------
@@ -237,7 +274,15 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
 
 
 def _boxes_apart(a: Path2, b: Path2, distance: float) -> bool:
-    """Whether the bounding boxes of two paths are farther apart than a distance."""
+    """Return whether two paths cannot come nearer than a distance.
+
+    Parameters
+    ----------
+    a, b : Path2
+        Paths, whose bounding boxes are compared.
+    distance : float
+        Distance, m.
+    """
     low = np.maximum(a.corners.min(axis=0), b.corners.min(axis=0))
     high = np.minimum(a.corners.max(axis=0), b.corners.max(axis=0))
     return bool(np.any(low - high > distance))

@@ -44,14 +44,16 @@ CREEP_SPEED: Final = 0.02
 STOP_MARGIN: Final = 0.05
 """Distance at which a robot stops before a sector that it may not enter, m."""
 RESPONSE_STEPS: Final = 2.0
-"""Steps by which a robot asks earlier, because the answer arrives in the next step."""
+"""Number of steps by which a robot asks earlier, because the answer arrives in the next step."""
 DEADLOCK_TIME: Final = 5.0
 """Standstill of all robots without a grant that counts as a deadlock, simulated s."""
 
 
 @dataclass(slots=True, eq=False)
 class _Driver:
-    """State of a robot that follows its path; `at` is its position along the path, m."""
+    """State of a robot that follows its path; the attribute `at` is the robot's
+    position along the path, m.
+    """
 
     vehicle: Vehicle
     robot: Robot
@@ -72,7 +74,7 @@ class _Driver:
 
     @property
     def limit(self) -> float:
-        """Position up to which it may drive, m along the path."""
+        """Position up to which the robot may drive, m along the path."""
         v = self.vehicle
         end = float(v.ends[-1])
         return (
@@ -178,7 +180,8 @@ class RobotTraffic:
             _limited(find_robot(model), v), f"traffic{i}", pose=start
         )
         tail, head = v.occupied()
-        # The answer takes steps to arrive, and the robot stops before the border.
+        # An answer takes steps to arrive, and the robot must stop before the border: it
+        # asks this much earlier.
         late = STOP_MARGIN + RESPONSE_STEPS * v.velocity * self.sim.dt
         points = point_list(points_from_start(v, v.braking_distance + late))
         inside = set(range(tail, head + 1))
@@ -212,6 +215,14 @@ class RobotTraffic:
         ----------
         time_limit : float
             Simulated time after which the run ends with a timeout, s.
+        progress : callable
+            Called every 100 steps with the simulated time, s, and the number of
+            finished robots.
+
+        Raises
+        ------
+        WorldError
+            The supervisor grants a sector to an unknown robot.
         """
         ending = None if self.drivers else Ending.COMPLETED
         while ending is None:
@@ -233,7 +244,7 @@ class RobotTraffic:
         Returns
         -------
         Ending or None
-            The ending, or None if the run goes on.
+            The ending, or None if the run has not ended.
         """
         if self._start_pairs:
             for i, j in self._start_pairs:
@@ -269,7 +280,7 @@ class RobotTraffic:
     def _take_grants(self) -> None:
         for i, sector in take_answers(self._answers, len(self.drivers)):
             d = self.drivers[i]
-            # A robot that did not wait drives on without a start event.
+            # A robot that did not wait continues without a start event.
             waits = d.allowed < d.asked
             for s in range(d.allowed + 1, sector + 1):
                 self._emit(i, runarrays.GRANT, s)
@@ -353,6 +364,18 @@ class RobotTraffic:
         """Return the position along the path that is nearest to a pose.
 
         The search covers the path near the last position.
+
+        Parameters
+        ----------
+        d : _Driver
+            Robot with its path and last position.
+        pose : Pose
+            Estimated pose of the robot in the world: m, m, rad.
+
+        Returns
+        -------
+        float
+            Position, m along the path.
         """
         # A search of the whole path could jump to another branch where the path crosses
         # itself.

@@ -22,6 +22,7 @@ from botyard.traffic.task import F8, I8, Task
 if TYPE_CHECKING:
     from botyard.traffic.supervisors.base import Supervisor
 
+# botyard wrote files that start with these bytes, so it may replace them.
 EVENTS_BEGIN: Final = b'{"t":'
 """First bytes of a file of events."""
 KINDS: Final = (
@@ -48,6 +49,8 @@ class Ending(Enum):
     @property
     def exit_status(self) -> int:
         """Exit status of the program: 0 for completed, then 10, 11, 12."""
+        # The command line documents these statuses; 10 and above mean that the run
+        # itself worked.
         return {"completed": 0, "collision": 10, "deadlock": 11, "timeout": 12}[
             self.value
         ]
@@ -75,8 +78,13 @@ class Events:
         return len(self.t)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one dictionary per event: ``t``, ``robot``, ``kind``, ``sector``, and
-        for collisions ``other``.
+        """Yield one dictionary for each event.
+
+        Yields
+        ------
+        dict
+            ``t``, s, ``robot``, ``kind``, and ``sector``; for collisions ``other``
+            instead of the sector.
         """
         for t, robot, kind, sector in zip(
             self.t.tolist(),
@@ -86,12 +94,21 @@ class Events:
             strict=True,
         ):
             name = KINDS[kind]
+            # Nine digits keep nanoseconds, and hide the rounding of sums of times.
             row = {"t": round(t, 9), "robot": robot, "kind": name}
+            # A collision names a second robot in the column of sectors.
             row["other" if name == "collision" else "sector"] = sector
             yield row
 
     def write_lines(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the events as JSON lines.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write, one line for each event in the form of `rows`.
+        overwrite : bool
+            Whether to replace a file that botyard did not write.
 
         Raises
         ------
@@ -100,6 +117,7 @@ class Events:
         WorldError
             The file cannot be written.
         """
+        # The file is complete or absent: a reader never sees half of it.
         try:
             with replacing(path, force=overwrite, begins=EVENTS_BEGIN) as out:
                 out.writelines(
@@ -112,16 +130,16 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Robots:
-    """Final state of each robot.
+    """Final state of all robots, as arrays by number of the robot.
 
     Attributes
     ----------
     finished : (n,) float64
         Time at which it reached the end of its path, s; 0 if it did not.
     waited : (n,) float64
-        Total time that it stood still before it went on, s.
+        Total time that it stood still before it moved again, s.
     stops : (n,) int64
-        Number of times it came to rest and went on.
+        Number of times it came to rest and moved again.
     done : (n,) bool
         Whether it has finished.
     """
@@ -163,7 +181,7 @@ class Outcome:
     Attributes
     ----------
     task : Task
-        The task.
+        Task with robots, paths and conflicts.
     ending : Ending
         Ending of the run.
     time : float
@@ -210,6 +228,7 @@ class Outcome:
     def metrics(self) -> dict[str, float | int]:
         """Metrics to compare runs; times in s."""
         r = self.robots
+        # An empty array would make bincount guess the type of its result.
         kinds = (
             np.bincount(self.events.kind, minlength=len(KINDS))
             if len(self.events)
@@ -226,6 +245,7 @@ class Outcome:
             "waiting_time_s": float(r.waited.sum()),
             "longest_wait_of_a_robot_s": float(r.waited.max(initial=0.0)),
             "stops": int(r.stops.sum()),
+            # A run that ends at time 0 has no mean number of robots.
             "robots_on_the_move": float((present - r.waited).sum() / self.time)
             if self.time
             else 0.0,
@@ -236,7 +256,14 @@ class Outcome:
         }
 
     def robot_rows(self) -> list[dict[str, Any]]:
-        """Return one row per robot, for tables."""
+        """Return one row for each robot, for tables.
+
+        Returns
+        -------
+        list of dict
+            ``robot``, ``done``, ``completion_s`` (0 if it has not finished),
+            ``waited_s`` and ``stops``.
+        """
         r = self.robots
         columns = zip(
             r.done.tolist(),
@@ -259,13 +286,19 @@ class Outcome:
     def occupancy(self) -> tuple[F8, F8]:
         """Return the times from and until which each sector was occupied.
 
-        Both arrays are (n_sectors,) by global number, s; NaN if the sector was never
-        occupied. A sector that is still occupied counts until the end of the run.
+        Returns
+        -------
+        from, until : (n_sectors,) float64
+            Times by global number, s; NaN in the first if the sector was never occupied.
+            A sector that is still occupied counts until the end of the run.
         """
         task, e = self.task, self.events
+        # NaN marks sectors that no robot has entered; sectors never released are
+        # occupied to the end.
         begin, end = np.full(task.n_sectors, np.nan), np.full(task.n_sectors, self.time)
         for i, v in enumerate(task.vehicles):
             tail, head = v.occupied()
+            # Sectors under a robot at its start have no event of entry.
             begin[task.first[i] + tail : task.first[i] + head + 1] = 0.0
 
         for kind, times in ((runarrays.ENTER, begin), (runarrays.RELEASE, end)):
@@ -275,12 +308,22 @@ class Outcome:
         return begin, end
 
     def sector_rows(self) -> list[dict[str, Any]]:
-        """Return one row per sector with conflicts, the longest occupied first."""
+        """Return one row for each sector with conflicts, the longest occupied first.
+
+        Returns
+        -------
+        list of dict
+            ``robot``, ``sector``, ``visits``, ``occupied_s``, and ``share`` of the
+            run's time. Sectors that were never occupied are left out.
+        """
         begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = end - begin
+        # Without conflicts no robot can wait for a sector, so its share says nothing.
         seen = np.flatnonzero((np.diff(starts) > 0) & ~np.isnan(begin))
         found = []
+        # A stable sort keeps equally busy sectors in their order, whatever the
+        # platform.
         for g in seen[np.argsort(-busy[seen], kind="stable")].tolist():
             robot, sector = self.task.robot_of(g)
             row = {
@@ -295,16 +338,20 @@ class Outcome:
 
     @property
     def busiest_share(self) -> float:
-        """Greatest share of the run's time for which a sector with conflicts was
-        occupied.
-        """
+        """Greatest share of the run for which a sector with conflicts was occupied."""
         begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = (end - begin)[(np.diff(starts) > 0) & ~np.isnan(begin)]
         return round(float(busy.max(initial=0.0)) / (self.time or 1.0), 6)
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
-        """Return the result in the form of a result file."""
+        """Return the result in the form of a result file.
+
+        Parameters
+        ----------
+        events : bool
+            Whether to include the events, which make most of the file.
+        """
         out: dict[str, Any] = {
             "outcome": self.ending.value,
             "makespan_s": self.makespan,
@@ -348,15 +395,32 @@ class Outcome:
             )
             return f"deadlock at {self.time:.3f} s{why}"
 
-        return f"given up at {self.time:.3f} s"
+        return f"ended as unfinished at {self.time:.3f} s"
 
 
 def waiting_robots(
     task: Task, state: I8, done: NDArray[np.bool_]
 ) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Find the waiting robots, the sector each waits for, and their blockers."""
+    """Find the waiting robots, the sector each waits for, and their blockers.
+
+    Parameters
+    ----------
+    task : Task
+        Task with robots, paths and conflicts.
+    state : (n, 4) int64
+        Of each robot: highest sector permitted, highest asked for, oldest and newest
+        occupied.
+    done : (n,) bool
+        Whether each robot has finished.
+
+    Returns
+    -------
+    dict of int to (int, tuple of int)
+        By number of the waiting robot, its sector and the robots that block it.
+    """
     found = {}
     for i, (allowed, asked, _, _) in enumerate(state.tolist()):
+        # A robot waits if it has requested more sectors than it may enter.
         if not done[i] and asked > allowed:
             found[i] = (allowed + 1, blockers_of(task, state, i))
 
@@ -366,10 +430,21 @@ def waiting_robots(
 def blockers_of(task: Task, state: I8, robot: int) -> tuple[int, ...]:
     """Return the robots that block the next sector that a robot needs.
 
-    These robots occupy, or may enter, a sector that conflicts with it. `state`: see
-    `waiting_robots`.
+    The blocking robots occupy, or may enter, a sector that conflicts with the needed
+    one.
+
+    Parameters
+    ----------
+    task : Task
+        Task with robots, paths and conflicts.
+    state : (n, 4) int64
+        As for `waiting_robots`.
+    robot : int
+        Number of the robot, which may not yet enter all sectors of its path.
     """
     starts, others = task.conflicts
+    # The next sector after the last permitted one, in the numbering of all robots'
+    # sectors.
     g = int(task.first[robot] + state[robot, 0]) + 1
     blockers = set()
     for c in others[starts[g] : starts[g + 1]].tolist():
@@ -391,17 +466,42 @@ def who_waits(
 ) -> tuple[dict[int, tuple[int, tuple[int, ...]]], tuple[int, ...]]:
     """Return the waiting robots at the end, and the cycle of a deadlock.
 
-    See `waiting_robots` and `Outcome.cycle`. A supervisor that never grants has no
-    cycle.
+    Parameters
+    ----------
+    task : Task
+        Task with robots, paths and conflicts.
+    state : (n, 4) int64
+        As for `waiting_robots`.
+    done : (n,) bool
+        Whether each robot has finished.
+    ending : Ending
+        Ending of the run; only a deadlock has a cycle.
+    supervisor : Supervisor
+        A supervisor that never grants has no cycle.
+
+    Returns
+    -------
+    waiting : dict
+        As `Outcome.waiting`.
+    cycle : tuple of int
+        As `Outcome.cycle`.
     """
     waiting = waiting_robots(task, state, done)
+    # Without a deciding supervisor robots wait for its messages, not for each other.
     return waiting, find_cycle(
         waiting
     ) if ending is Ending.DEADLOCK and supervisor.decides else ()
 
 
 def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
-    """Make events from rows (time, robot, kind, sector)."""
+    """Make events from rows.
+
+    Parameters
+    ----------
+    rows : list of (float, int, int, int)
+        Time, s, robot, index in `KINDS`, and sector, in the order of time.
+    """
+    # The shape keeps four columns when there are no rows.
     table = np.array(rows, np.float64).reshape(-1, 4)
     return Events(
         table[:, 0].copy(),
@@ -414,8 +514,17 @@ def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
 def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
     """Find a shortest cycle of the wait-for graph.
 
-    The cycle starts with its lowest robot; it is empty if the graph has no cycle.
+    Parameters
+    ----------
+    waiting : dict of int to (int, tuple of int)
+        Waiting robots, as `waiting_robots` returns them.
+
+    Returns
+    -------
+    tuple of int
+        Robots of the cycle, from the lowest one on; empty if the graph has no cycle.
     """
+    # Breadth-first search from each robot finds the shortest cycle through it.
     best: tuple[int, ...] = ()
     for start in sorted(waiting):
         before = {start: start}
@@ -447,13 +556,21 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
 
     if not best:
         return ()
+    # The cycle starts at its lowest number, so that equal deadlocks have equal texts.
     least = best.index(min(best))
     return best[least:] + best[:least]
 
 
 def join_events(chunks: Iterable[tuple[Any, ...]]) -> Events:
-    """Concatenate chunks of events."""
+    """Concatenate chunks of events.
+
+    Parameters
+    ----------
+    chunks : iterable of tuples of arrays
+        Times, robots, kinds and sectors of each chunk, in the order of time.
+    """
     parts = list(chunks)
+    # `np.concatenate` of no arrays would raise.
     if not parts:
         return Events(
             np.zeros(0),

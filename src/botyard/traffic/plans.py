@@ -30,7 +30,19 @@ _PLACE: Final = re.compile(r"\(\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*-?\d+\s*)?\)")
 
 
 def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
-    """Read a plan: the cell (x, y) of each agent at each time step, y up.
+    """Read a plan of many agents in one of its two forms.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+    budget : Budget
+        Limits.
+
+    Returns
+    -------
+    list of lists of (int, int)
+        Cell (x, y) of each agent at each time step, y up.
 
     Raises
     ------
@@ -43,7 +55,8 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     except UnicodeDecodeError:
         raise TaskError("expected text in UTF-8, found other bytes", path) from None
 
-    # Count the lines before parsing makes objects of them.
+    # Charge the lines to the budget before they are parsed, so that a file with
+    # too many is refused before it takes memory.
     meter.add("entities", text.count("\n"))
     # No line of the text form starts with a brace.
     if text.lstrip().startswith("{"):
@@ -69,7 +82,9 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
 
     if not agents or sorted(agents) != list(range(len(agents))):
         raise TaskError(
-            "expected lines Agent 0: …, Agent 1: … and so on without gaps", path
+            "expected lines Agent 0: …, Agent 1: … and so on, without gaps, found "
+            "other numbers",
+            path,
         )
 
     return [agents[i] for i in range(len(agents))]
@@ -139,6 +154,22 @@ def read_scenario(
     The map is read from the folder of the scenario. Lines are ``bucket map width height
     start-x start-y goal-x goal-y optimal-length``, y down from the top row (N.
     Sturtevant, "Benchmarks for Grid-Based Pathfinding", IEEE T-CIAIG 4(2), 2012).
+
+    Parameters
+    ----------
+    path : str or Path
+        File of the scenario.
+    robots : int
+        Number of robots; as many lines are read.
+    seed : int
+        Seed of the choice between paths of the same length.
+    budget : Budget
+        Limits of both files.
+
+    Returns
+    -------
+    list of lists of (int, int)
+        Cells (x, y) of each robot's path, y up from the bottom row.
 
     Raises
     ------

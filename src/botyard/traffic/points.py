@@ -11,9 +11,9 @@ from botyard.traffic.kernels import runarrays
 from botyard.traffic.task import F8, I8, Vehicle
 
 Point = tuple[float, int, int]
-"""Position along the path, m; kind of the event; sector."""
+"""Special point: position along the path, m; kind of the event; sector."""
 Points = tuple[F8, I8, I8]
-"""Columns of many points: positions, m; kinds; sectors."""
+"""Special points as columns: positions, m; kinds of events; sectors."""
 
 
 def special_points(v: Vehicle, ahead: float) -> Points:
@@ -21,8 +21,20 @@ def special_points(v: Vehicle, ahead: float) -> Points:
 
     Parameters
     ----------
+    v : Vehicle
+        Vehicle with n sectors. Its first sector is never asked for, its last never
+        released.
     ahead : float
         Distance before a sector at which a robot asks for it, m.
+
+    Returns
+    -------
+    loc : (3 n − 3,) float64
+        Positions of the centre along the path, m; they may be before the start.
+    what : (3 n − 3,) int64
+        Kinds of events, as in `botyard.traffic.kernels.runarrays`.
+    sec : (3 n − 3,) int64
+        Sectors that the events concern.
     """
     borders = v.ends[:-1]
     sectors = np.arange(len(borders))
@@ -42,13 +54,21 @@ def points_from_start(
 
     Parameters
     ----------
+    v : Vehicle
+        Vehicle at its start.
     ahead : float
-        See `special_points`.
+        Distance before a sector at which a robot asks for it, m.
     finish : bool
         Whether the end of the path is one of the points.
     stops : bool
         Whether the robot comes to rest at the end: it then reaches the end, but no
         other point at the same position.
+
+    Returns
+    -------
+    loc, what, sec : (k,) float64, (k,) int64, (k,) int64
+        Positions along the path, m, kinds and sectors, see `special_points`. Points at
+        the same position are in the order of their kinds, then of sectors.
     """
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(
@@ -71,7 +91,18 @@ def points_from_start(
 
 
 def point_list(points: Points) -> list[Point]:
-    """Convert columns to a list of points."""
+    """Convert columns of points to a list.
+
+    Parameters
+    ----------
+    points : tuple of arrays
+        Positions, m, kinds and sectors, as `points_from_start` returns them.
+
+    Returns
+    -------
+    list of (float, int, int)
+        One tuple for each point.
+    """
     loc, what, sec = points
     return list(zip(loc.tolist(), what.tolist(), sec.tolist(), strict=True))
 

@@ -60,7 +60,7 @@ _WORDS: Final = {
     "enter": "robot {robot} enters sector {sector}",
     "release": "robot {robot} has left sector {sector}",
     "stop": "robot {robot} waits",
-    "start": "robot {robot} goes on",
+    "start": "robot {robot} continues",
     "finish": "robot {robot} has finished",
     "collision": "robots {robot} and {other} collide",
 }
@@ -86,7 +86,9 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
         The file cannot be written; the events of the run were not kept.
     """
     if outcome.count and not len(outcome.events):
-        raise WorldError("a recording needs the events of the run")
+        raise WorldError(
+            "expected a run whose events were kept, found one without events"
+        )
     task = outcome.task
     sim = Simulation(
         Scene(name=task.name or "traffic"),
@@ -193,9 +195,18 @@ class Notes:
         )
 
     def event(self, t: float, robot: int, kind: int, sector: int) -> None:
-        """Write an event in the form of the engines.
+        """Write an event of the run. Events must come in the order of time.
 
-        `kind` is the index in `KINDS`; for a collision `sector` is the other robot.
+        Parameters
+        ----------
+        t : float
+            Time, s.
+        robot : int
+            Number of the robot.
+        kind : int
+            Index in `KINDS`.
+        sector : int
+            Number of the sector on the robot's path; for a collision the other robot.
         """
         name, more = KINDS[kind], dict[str, Any]()
         if name == "collision":
@@ -219,7 +230,7 @@ class Notes:
         self._recording.event(END, outcome.describe(), t=outcome.time)
 
     def _blockers(self, robot: int) -> list[int]:
-        """Return the robots that a robot waits for when it stops."""
+        """Return the robots that block a robot when it stops."""
         allowed, asked = self._state[robot, :2].tolist()
         return (
             list(blockers_of(self._task, self._state, robot)) if asked > allowed else []

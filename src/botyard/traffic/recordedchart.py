@@ -21,11 +21,11 @@ from botyard.traffic.recorded import BEGIN, END
 MAX_ROBOTS: Final = 20_000
 """Largest number of robots in a chart; events of further robots are left out."""
 MAX_SECTOR: Final = 1_000_000
-"""Largest number of a sector."""
+"""Largest number of a sector that an event may have."""
 MAX_OCCUPIED: Final = 1_000
-"""Largest number of sectors that a robot occupies at the start."""
+"""Largest number of sectors that a robot may occupy at the start."""
 MAX_HOLDERS: Final = 100
-"""Largest number of robots that one robot waits for at a time."""
+"""Largest number of robots for which one robot may wait at a time."""
 MAX_NAME: Final = 100
 """Longest name of a robot, characters."""
 
@@ -38,7 +38,18 @@ class RecordedChart(NamedTuple):
 
 
 def recorded_chart(track: Track) -> RecordedChart | None:
-    """Return the chart of the traffic in a recording; None if it has no traffic."""
+    """Return the chart of the traffic in a recording.
+
+    Parameters
+    ----------
+    track : Track
+        Recording that was read, with its events.
+
+    Returns
+    -------
+    RecordedChart or None
+        None if the recording has no traffic.
+    """
     begin: Mapping[str, Any] = {}
     rows: list[dict[str, Any]] = []
     title, end = "", 0.0
@@ -73,7 +84,19 @@ def _events(track: Track) -> Iterator[dict[str, Any]]:
 
 
 def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an event of traffic as `chart_of` takes it; None for other events."""
+    """Return an event of traffic in the form that `chart_of` expects.
+
+    Parameters
+    ----------
+    event : mapping
+        Event as any program may have written it.
+
+    Returns
+    -------
+    dict or None
+        Time ``t``, s, ``robot``, ``kind`` and ``sector``, of a stop also ``waits_for``.
+        None for other events, and for an invalid event.
+    """
     kind, robot, sector = (
         event.get("event"),
         event.get("robot"),

@@ -23,9 +23,12 @@ _DIGITS = 4
 
 
 def lanes(task: Task) -> list[F8]:
-    """Return the path of every robot, (k, 2), m.
+    """Return the path of every robot in the plane.
 
-    Robots without a path get straight parallel ones.
+    Returns
+    -------
+    list of (k, 2) float64
+        Corners of each path, m. Robots without a path get straight parallel paths.
     """
     found = []
     for i, v in enumerate(task.vehicles):
@@ -94,7 +97,7 @@ Spans = list[list[list[Any]]]
 
 
 class _Intervals:
-    """Intervals of a run, built up event by event.
+    """Intervals of waits and of held sectors in a run, built up event by event.
 
     Parameters
     ----------
@@ -127,7 +130,19 @@ class _Intervals:
         self._finished: set[int] = set()
 
     def add(self, t: float, i: int, kind: str, sector: int) -> None:
-        """Process an event of robot `i` at time `t`, s."""
+        """Process an event of a robot. Events must come in the order of time.
+
+        Parameters
+        ----------
+        t : float
+            Time, s.
+        i : int
+            Number of the robot.
+        kind : str
+            One of `botyard.traffic.outcome.KINDS`.
+        sector : int
+            Number of the sector on the robot's path; −1 without one.
+        """
         if kind == "grant":
             self._granted[i, sector] = t
             self._allowed[i] = max(self._allowed[i], sector)
@@ -148,7 +163,15 @@ class _Intervals:
             self._update_blockers(t)
 
     def close(self, done: Sequence[bool], end: float) -> None:
-        """Close the intervals that are open at the end of the run, s."""
+        """Close the intervals that are open at the end of the run.
+
+        Parameters
+        ----------
+        done : sequence of bool
+            Whether each robot has finished; a finished robot does not wait.
+        end : float
+            End of the run, s.
+        """
         for i in list(self._waiting):
             if not done[i]:
                 self._end_wait(i, end)
@@ -157,9 +180,9 @@ class _Intervals:
             self.held[i].append([t, end, sector])
 
     def _blockers(self, i: int) -> tuple[int, ...]:
-        """Return the robots that hold or occupy a conflicting sector.
+        """Return the robots that block robot `i`.
 
-        The conflict is with the next sector of robot `i`.
+        They hold or occupy a sector that conflicts with the robot's next sector.
         """
         g = int(self._task.first[i]) + self._allowed[i] + 1
         if g >= self._task.first[i + 1]:
@@ -187,10 +210,21 @@ class _Intervals:
 
 
 def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
-    """Return the intervals of each robot: sectors held, sectors occupied, and waits.
+    """Return the intervals of each robot.
 
-    They hold the times, s, in which sectors are granted but not entered, in which
-    sectors are occupied, and in which robots wait.
+    Parameters
+    ----------
+    outcome : Outcome
+        A run whose events were kept.
+    end : float
+        End of the run, s.
+
+    Returns
+    -------
+    held, inside, waits : list of lists of [start, end, value]
+        For each robot, times, s, in which sectors are granted but not entered, in which
+        sectors are occupied, and in which it waits. The values are the sector, or the
+        robots that it waits for.
     """
     task = outcome.task
     intervals = _Intervals(outcome)
@@ -217,6 +251,15 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
 def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> None:
     """Write the replay page.
 
+    Parameters
+    ----------
+    outcome : Outcome
+        A run whose events were kept.
+    path : Path
+        HTML file to write. It needs no other files.
+    overwrite : bool
+        Whether to replace a file that botyard did not write.
+
     Raises
     ------
     KeptFileError
@@ -225,7 +268,9 @@ def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> No
         The file cannot be written; the events of the run were not kept.
     """
     if outcome.count and not len(outcome.events):
-        raise WorldError("a replay needs the events of the run")
+        raise WorldError(
+            "expected a run whose events were kept, found one without events"
+        )
     page = files("botyard.traffic").joinpath("replay.html").read_text("utf-8")
     # "</script>" inside a name would end the script of the page, so "<" is escaped.
     data = json.dumps(replay_data(outcome), separators=(",", ":")).replace(

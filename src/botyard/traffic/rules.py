@@ -1,4 +1,4 @@
-"""Options of a run."""
+"""Options of a run of traffic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botyard.errors import WorldError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Options of a run.
+    """Options of a run of traffic.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class Rules:
         A robot is removed when it has finished; otherwise its last sector stays
         occupied.
     goes_on : bool
-        After a collision both robots brake, and the run goes on; otherwise a collision
-        ends the run.
+        After a collision both robots brake, and the run continues; otherwise a
+        collision ends the run.
     time_limit : float
         Simulated time after which the run ends with a time-out, s.
     latency : float
@@ -66,5 +66,5 @@ class Rules:
 
     @property
     def is_instant(self) -> bool:
-        """Whether messages take no time, and no message is lost."""
+        """Whether messages arrive at once and none is lost."""
         return not (self.latency or self.jitter or self.loss)

@@ -34,7 +34,7 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 MAX_VEHICLES: Final = 1_000_000
-"""Most vehicles of a task file."""
+"""Largest number of vehicles in a task file."""
 _PARAMETERS: Final = {
     "Radius": "radius",
     "Velocity": "velocity",
@@ -81,18 +81,22 @@ class Vehicle:
         return self.velocity * self.velocity / (2.0 * self.deceleration)
 
     def first_sector(self) -> int:
-        """Return the sector in which it starts."""
+        """Return the sector in which the robot starts."""
         return min(
             int(np.searchsorted(self.ends, self.start, side="right")),
             len(self.ends) - 1,
         )
 
     def occupied(self) -> tuple[int, int]:
-        """Return the oldest and the newest sector that it occupies at the start.
+        """Return the oldest and the newest sector that the robot occupies at the start.
 
-        The newest is the sector of its centre; the robot enters the sectors under its
-        front at time 0.
+        Returns
+        -------
+        tail, head : int
+            Numbers of the sectors. `head` is the sector of its centre; the robot enters
+            the sectors under its front at time 0.
         """
+        # The rear leaves a sector one radius after the centre has passed its end.
         head = self.first_sector()
         return min(
             int(np.searchsorted(self.ends + self.radius, self.start, side="right")),
@@ -127,8 +131,10 @@ class Task:
 
     @cached_property
     def first(self) -> I8:
-        """Global number of each robot's sector 0, (n + 1,): sector k of robot i is
-        ``first[i] + k``.
+        """Global number of each robot's sector 0, (n + 1,) int64.
+
+        Sector k of robot i is ``first[i] + k``; the last element is the number of all
+        sectors.
         """
         return np.concatenate(
             [[0], np.cumsum([len(v.ends) for v in self.vehicles])]
@@ -145,6 +151,8 @@ class Task:
 
         The conflicts of sector g are ``others[starts[g]:starts[g + 1]]``, ascending.
         """
+        # Conflicts are listed by robot and sector; the arrays number all sectors in a
+        # row.
         a = self.first[self.listed[:, 0]] + self.listed[:, 1]
         b = self.first[self.listed[:, 2]] + self.listed[:, 3]
         n = self.n_sectors
@@ -163,10 +171,12 @@ class Task:
         robot comes first. `Vehicle.occupied` gives the occupied sectors.
         """
         spans = np.array([v.occupied() for v in self.vehicles], np.int64).reshape(-1, 2)
+        # Each sector of the row belongs to the last robot that starts at or before it.
         robot = np.searchsorted(self.first, np.arange(self.n_sectors), side="right") - 1
         sector = np.arange(self.n_sectors) - self.first[robot]
         occupied = (spans[robot, 0] <= sector) & (sector <= spans[robot, 1])
         starts, others = self.conflicts
+        # Each pair is listed from both sides; only the one with a < others counts.
         a = np.repeat(np.arange(self.n_sectors), np.diff(starts))
         both = (a < others) & occupied[a] & occupied[others]
         a, b = a[both], others[both]
@@ -184,7 +194,18 @@ class Task:
         return lonely
 
     def robot_of(self, sector: int) -> tuple[int, int]:
-        """Convert a global number to robot and sector."""
+        """Return robot and sector for a global number of a sector.
+
+        Parameters
+        ----------
+        sector : int
+            Global number, see `first`.
+
+        Returns
+        -------
+        robot, sector : int
+            Number of the robot, and of the sector on its path.
+        """
         robot = int(np.searchsorted(self.first, sector, side="right")) - 1
         return robot, int(sector - self.first[robot])
 
@@ -218,6 +239,13 @@ class Task:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the task file.
 
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        overwrite : bool
+            Whether to replace a file that botyard did not write.
+
         Raises
         ------
         KeptFileError
@@ -240,7 +268,7 @@ def _plain(value: float) -> float | int:
 
 
 def _changed(vehicle: Vehicle) -> dict[str, float]:
-    """Return the parameters that differ from the defaults."""
+    """Return the motion parameters of a vehicle that differ from the defaults."""
     usual = Vehicle(ends=vehicle.ends)
     return {
         k: getattr(vehicle, a)
@@ -302,6 +330,8 @@ class _Reader:
         rows = self.rows(sectors, key)
         if not rows:
             raise self.fail(key, "at least one sector", rows)
+        # Sectors follow each other without gaps: each starts at the end of the previous
+        # one.
         ends = np.zeros(len(rows))
         before = 0.0
         for k, row in enumerate(rows):
@@ -337,6 +367,7 @@ class _Reader:
                 if not (
                     isinstance(pair, list)
                     and len(pair) == 2
+                    # A bool is also an int in Python, hence the exact type.
                     and all(type(p) is int for p in pair)
                 ):
                     raise self.fail(where, "[robot, sector]", pair)
@@ -354,6 +385,8 @@ class _Reader:
                         pair,
                     )
 
+                # Sectors of one robot never conflict, because the robot passes one
+                # after the other.
                 if robot == i:
                     raise self.fail(where, "a sector of another robot", pair)
                 found.append((i, k, robot, sector))
@@ -370,7 +403,11 @@ class _Reader:
                 )
 
             found[_PARAMETERS[name]] = self.number(
-                number, f"{key}.{name}", positive=name != "Start"
+                # A robot may start at the start of its path, but no other value may be
+                # 0.
+                number,
+                f"{key}.{name}",
+                positive=name != "Start",
             )
 
         return found
@@ -401,6 +438,8 @@ def parse_task(
     ----------
     data : object
         The JSON document.
+    name : str
+        Name of the source, for messages.
     warn : callable
         Called with a warning if only one of two sectors lists a conflict.
 
@@ -447,8 +486,10 @@ def parse_task(
     default = r.parameters(given.get("Default", {}), "Parameters.Default")
     vehicles = []
     for i, key in enumerate(keys):
+        # The robot's own values override the defaults of the file.
         own = default | r.parameters(given.get(key, {}), f"Parameters.{key}")
         path = r.corners(geometry[key], f"Geometry.{key}") if key in geometry else None
+        # A robot that starts at its end has no sector left to enter.
         if own.get("start", 0.0) >= ends[i][-1]:
             raise r.fail(
                 f"Parameters.{key}.Start",
@@ -460,6 +501,7 @@ def parse_task(
 
     order = _order(r, top.get("Order", []), lengths)
     task = Task(tuple(vehicles), np.array(listed, np.int64).reshape(-1, 4), order, name)
+    # The task is still safe: a conflict listed by one side counts for both.
     if len(task.one_sided):
         robot, sector, other, where_ = task.one_sided[0].tolist()
         warn(
@@ -490,8 +532,11 @@ def _order(
 
         found.append((pair[0], pair[1]))
 
+    # Two places of one sector would make the order of entry ambiguous.
     if len(set(found)) != len(found):
-        raise r.fail("Order", "each sector once", "one of them twice")
+        raise r.fail(
+            "Order", "different places, with each sector once", "a sector twice"
+        )
     return tuple(found)
 
 
@@ -502,7 +547,14 @@ def load_task(
 ) -> Task:
     """Read a task file.
 
-    The budget limits its bytes and the numbers of its sectors and robots.
+    Parameters
+    ----------
+    path : str or Path
+        File to read.
+    warn : callable
+        Called with a warning if only one of two sectors lists a conflict.
+    budget : Budget
+        Limits of its bytes and of the numbers of its sectors and robots.
 
     Raises
     ------

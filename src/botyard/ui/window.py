@@ -1,4 +1,4 @@
-"""Opening of the page: in a browser, or in its own window.
+"""Opening of the page in a browser, or in a separate window.
 
 The window uses pywebview if it is installed, otherwise Chromium's app mode.
 """
@@ -41,7 +41,7 @@ PLACES: Final = (
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
-"""Usual installation paths on macOS and Windows, which are not on the search path."""
+"""Usual installation paths of these programs on macOS and Windows."""
 CLOSE_S: Final = 3.0
 """Time from asking a window to close until it is killed, s."""
 LAUNCH_WINDOW_S: Final = 1.5
@@ -49,7 +49,7 @@ LAUNCH_WINDOW_S: Final = 1.5
 
 
 class Window:
-    """A window in a process of its own.
+    """Window of the page, shown by a separate process.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class Window:
 
     @property
     def failed(self) -> bool:
-        """Whether the window could not be opened."""
+        """Whether the process ended before the window could open."""
         return bool(self._failed)
 
     @property
     def pid(self) -> int:
-        """Process id of the window."""
+        """Process id of the process that shows the window."""
         return self._process.pid
 
     def close(self) -> None:
@@ -97,7 +97,15 @@ class Window:
 def open_browser(url: str) -> bool:
     """Show the page in the user's browser.
 
-    Return whether a browser could be started.
+    Parameters
+    ----------
+    url : str
+        Address, with the token behind the #.
+
+    Returns
+    -------
+    bool
+        Whether a browser could be started; it may still fail to show the page.
     """
     try:
         return webbrowser.open(url)
@@ -127,8 +135,8 @@ def open_window(url: str, mode: str = "normal") -> Window:
         Neither pywebview nor Chromium is installed.
     """
     if is_installed("window") and _has_toolkit():
-        # In its own process group, Ctrl-C in the terminal does not reach the window;
-        # the simulator closes it.
+        # The window has its own process group, so Ctrl-C in the terminal does not reach
+        # it; the simulator closes the window.
         command = python_command("botyard.ui.window:main", url, mode)
         return Window(Child(command, input=None, output=None, errors=None))
 
@@ -159,8 +167,7 @@ def open_window(url: str, mode: str = "normal") -> Window:
         arguments.append(
             "--no-sandbox"
             # Chromium refuses to run as root with its sandbox. The page is our own, so
-            # it
-            # is safe.
+            # it is safe.
         )
 
     return Window(Child(arguments), profile)
@@ -175,6 +182,7 @@ def _remember_placement(profile: Path, mode: str) -> None:
         return
     folder = profile / "Default"
     folder.mkdir()
+    # Chromium expects the placement that the window gets when it is restored.
     place = {
         "left": 40,
         "top": 40,
@@ -205,6 +213,13 @@ def show(url: str, mode: str) -> None:
     """Show a pywebview window until it is closed.
 
     Call it in the main thread of a process.
+
+    Parameters
+    ----------
+    url : str
+        Address, with the token behind the #.
+    mode : str
+        ``fullscreen``, ``maximized`` or ``minimized``; others give a normal window.
     """
     import webview
 

@@ -17,11 +17,26 @@ from botyard.model.obstacles import BoxObject
 from botyard.sim.episodes import FEW_NUMBERS, wrapped_poses
 
 Starts = Callable[[U8], ArrayLike]
+# Python seeds may be negative or larger than a word; masking maps them onto it.
 WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
+"""Mask of 64 bits, for seeds of any size."""
 
 
 def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
-    """Return checked boxes."""
+    """Return boxes for `Worlds` after a check.
+
+    Parameters
+    ----------
+    given : sequence of BoxObject
+        Boxes that a caller has passed.
+
+    Raises
+    ------
+    ArgumentError
+        `given` is no sequence, or an item is no box.
+    CommandError
+        A pose is not finite, or out of the bounds of the world.
+    """
     boxes = arguments.several(given, "boxes", "boxes")
     for box in boxes:
         arguments.instance(box, "boxes", BoxObject)
@@ -33,7 +48,30 @@ def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
 def poses_of(
     poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int
 ) -> F8 | None:
-    """Return start poses of `count` bodies per world, (k, count, 3); None if not given."""
+    """Return start poses of the same bodies in some worlds.
+
+    Parameters
+    ----------
+    poses : array-like, callable or None
+        Poses, or a function that gets the seeds of the episodes, (k,) uint64, and
+        returns poses: m, m, rad. Poses of one world are used in all worlds.
+    what : str
+        Name of the argument, for messages.
+    seeds, episodes : (k,) uint64, (k,) int64
+        Seeds of the worlds, and numbers of the new episodes.
+    count : int
+        Number of bodies in each world.
+
+    Returns
+    -------
+    (k, count, 3) float64 or None
+        Poses with wrapped headings; None if `poses` is None.
+
+    Raises
+    ------
+    ArgumentError
+        The array has another shape or type, or a pose is not finite or out of bounds.
+    """
     if poses is None:
         return None
     if callable(poses):
@@ -44,9 +82,26 @@ def poses_of(
 
 
 def places_of(given: ArrayLike, what: str, count: int) -> F8:
-    """Return places in `count` worlds, (count, k, 2), contiguous.
+    """Return places in each world as one contiguous array.
 
-    Places of shape (k, 2) are the same in all worlds.
+    Parameters
+    ----------
+    given : array-like
+        Places, m: (count, k, 2), or (k, 2) for the same places in all worlds.
+    what : str
+        Name of the argument, for messages.
+    count : int
+        Number of worlds.
+
+    Returns
+    -------
+    (count, k, 2) float64
+        Places, m.
+
+    Raises
+    ------
+    ArgumentError
+        The array has another shape or type.
     """
     places = arguments.numbers(given, what)
     if (
@@ -57,11 +112,20 @@ def places_of(given: ArrayLike, what: str, count: int) -> F8:
         form = f"an array of shape ({count}, k, 2), or (k, 2)"
         raise ArgumentError(f"{what}: expected {form}, found {arguments.found(given)}")
 
+    # Kernels take the address of each row, which a broadcast view does not have.
     return np.ascontiguousarray(np.broadcast_to(places, (count, *places.shape[-2:])))
 
 
 def are_different(numbers: I8, count: int) -> bool:
-    """Return whether numbers, (k,) with k > 0, are distinct and in 0 … `count` − 1."""
+    """Return whether numbers are distinct and in a range.
+
+    Parameters
+    ----------
+    numbers : (k,) int64
+        Numbers, k > 0.
+    count : int
+        The range is 0 … count − 1.
+    """
     # For few numbers this takes less time than one call of NumPy.
     if len(numbers) <= FEW_NUMBERS:
         listed = numbers.tolist()
@@ -69,6 +133,7 @@ def are_different(numbers: I8, count: int) -> bool:
             min(listed) >= 0 and max(listed) < count and len(set(listed)) == len(listed)
         )
 
+    # Sorting finds duplicates without an array as long as the number of worlds.
     ordered = np.sort(numbers)
     return bool(
         ordered[0] >= 0 and ordered[-1] < count and (ordered[1:] != ordered[:-1]).all()
@@ -76,9 +141,17 @@ def are_different(numbers: I8, count: int) -> bool:
 
 
 def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the type of readings.
+    """Return the type of readings that a caller has named, as a dtype.
 
-    Raise ArgumentError if it is neither float32 nor float64.
+    Parameters
+    ----------
+    dtype : dtype-like
+        Argument of the caller.
+
+    Raises
+    ------
+    ArgumentError
+        `dtype` is neither float32 nor float64.
     """
     try:
         kind = np.dtype(dtype)
@@ -95,7 +168,26 @@ def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
-    """Return seeds of worlds as 64-bit words."""
+    """Return seeds of worlds as 64-bit words.
+
+    Parameters
+    ----------
+    given : int or array-like of int
+        Seed of each world; with one number s, world i has the seed s + i. The low 64
+        bits of Python integers count.
+    count : int
+        Number of worlds.
+
+    Returns
+    -------
+    (count,) uint64
+        Seeds.
+
+    Raises
+    ------
+    ArgumentError
+        There are not as many numbers as worlds, or they are not whole numbers.
+    """
     # NumPy would convert large Python integers to floats.
     if isinstance(given, (list, tuple)) and len(given) == count:
         return np.array(
@@ -111,8 +203,10 @@ def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
 
     if found.ndim == 0:
         first = arguments.seed(given, "seeds")
+        # Worlds get consecutive seeds; the sum wraps around at 64 bits.
         return np.uint64(first & WORD) + np.arange(count, dtype=np.uint64)
 
+    # A float seed would lose digits above 2⁵³.
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise ArgumentError(
             f"seeds: expected a whole number, or {count} of them, "
@@ -125,7 +219,29 @@ def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
 def array_of(
     given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """Return numbers of a type, broadcast to a shape."""
+    """Return numbers with a given type and shape.
+
+    Parameters
+    ----------
+    given : array-like
+        Numbers that a caller has passed.
+    what : str
+        Name of the argument, for messages.
+    kind : type
+        ``np.float64``, or ``np.int64``, which accepts whole numbers only.
+    shape : tuple of int
+        Shape of the result.
+
+    Returns
+    -------
+    array
+        `given` itself if it fits; otherwise a copy, which may be read-only.
+
+    Raises
+    ------
+    ArgumentError
+        The numbers have another type, or cannot be broadcast.
+    """
     try:
         found = np.asarray(given)
         # The usual case in a training loop: no copy.
@@ -133,6 +249,7 @@ def array_of(
             return found
         if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
             raise ValueError
+        # A view without a copy: callers only read it.
         return np.broadcast_to(found.astype(kind), shape)
     except (TypeError, ValueError):
         of = "whole numbers" if kind is np.int64 else "numbers"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from botyard.devices.delays import Late
 from botyard.engine.batchlayout import EPISODE, MAP, ROBOT_SET, TICK
 from botyard.engine.blocks import Blocks
+from botyard.engine.columnchecks import MAX_TICK
 from botyard.engine.kernels.latency import (
     JITTER,
     LATENCY,
@@ -21,7 +22,7 @@ from botyard.engine.kernels.latency import (
 from botyard.engine.kernels.latency_checks import are_rings
 from botyard.engine.layout import State
 from botyard.engine.rings import used_slots
-from botyard.engine.state import MAX_TICK, check_written
+from botyard.engine.state import check_written
 from botyard.errors import StateError
 from botyard.sim.journal import API
 from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS
@@ -63,16 +64,29 @@ PARTS: Final[Mapping[str, int | slice]] = {
     "wheel_ratio": 0,
 }
 """Elements of the last axis that hold a parameter, if it does not fill the axis."""
+# These columns identify the bodies of a row, and so reveal a state of other worlds.
 FIXED: Final = ("uid", "drive", "control", "carrier")
 """Columns of `State` that these worlds never write."""
 OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
-"""Arrays with a row for each body."""
+"""Names of arrays that have a row for each body."""
 
 
 def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
     """Return the live array of a parameter of all worlds, see `Worlds.param`.
 
-    `robots` holds the robots' rows among the bodies.
+    Parameters
+    ----------
+    state : Blocks
+        States of the worlds.
+    name : str
+        Name of the parameter, a key of `PARAMETERS`.
+    robots : slice
+        Rows of the robots among the bodies.
+
+    Returns
+    -------
+    (n, …) array
+        View of the states; it has a row for each robot, sensor or beam.
     """
     array = state.all(PARAMETERS[name])
     array = array[:, robots] if PARAMETERS[name] in OF_BODIES else array
@@ -80,7 +94,7 @@ def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
 
 
 class Copies:
-    """Factory of simulations of single worlds.
+    """Maker of simulations that continue from single worlds of a batch.
 
     Parameters
     ----------
@@ -112,7 +126,14 @@ class Copies:
         """Parameters of the models of each robot set."""
 
     def simulation(self, state: Blocks, i: int) -> Simulation:
-        """Return a simulation in the state of row `i`, which may come from a caller.
+        """Return a simulation in the state of a world.
+
+        Parameters
+        ----------
+        state : Blocks
+            States of worlds; a caller may have written them.
+        i : int
+            Row of the state.
 
         Raises
         ------
@@ -131,6 +152,8 @@ class Copies:
         ):
             sim.add_robot(spec, name, pose=(x, y, th))
 
+        # Compute the values once for each robot set, because programs may copy many
+        # worlds.
         if number not in self._usual:
             self._usual[number] = self._error_parameters(
                 robot_set, *self._batch.as_added(number)
@@ -139,6 +162,7 @@ class Copies:
             names,
             self._error_parameters(robot_set, state, i),
             self._usual[number],
+            # A difference in length would mean a mix-up of robots.
             strict=True,
         ):
             sim.robots[name].set_parameters(
@@ -160,27 +184,54 @@ class Copies:
             for name in FIXED
         )
         if not (is_here and are_rings(late) and 0 <= counts[TICK] <= MAX_TICK):
-            raise StateError("state: it belongs to other worlds")
+            raise StateError(
+                "state: expected the state of one of these worlds, found another one"
+            )
+
+        # Values are copied into the arrays of the engine, since kernels hold their
+        # addresses.
         for name, values in columns._asdict().items():
             getattr(engine.state, name)[...] = values
         if engine.dynamics is not None and masses is not None:
             engine.dynamics.load(*masses)
         engine.clock.tick = int(counts[TICK])
+        # Set these after the tick, because times of values under way are ticks.
         self._set_under_way(sim, robot_set, late)
-        # After all columns are set, because `resumed` derives values from them.
+
+        # Call this after all columns are set, because `resumed` derives values from
+        # them.
         engine.resumed()
-        # Its next reset then continues the count of the world.
+        # The next reset of the simulation then continues the count of the world.
         sim.core.episodes.count(world, int(counts[EPISODE]))
         return sim
 
     def number_in(self, state: Blocks, i: int) -> int:
-        """Return the number of the robot set of row `i`."""
+        """Return the number of the robot set of row `i`.
+
+        Parameters
+        ----------
+        state : Blocks
+            States of worlds; a caller may have written the number.
+        i : int
+            Row of the state.
+        """
+        # A wrong number in the only column would otherwise index beyond the list.
         return int(state.of(i, "counts")[ROBOT_SET]) if len(self._robot_sets) > 1 else 0
 
     def _error_parameters(
         self, robot_set: RobotSet, state: Blocks, i: int
     ) -> list[dict[str, list[float]]]:
-        """Return the errors of robots and sensors in row `i` in the form of `values`."""
+        """Return the errors of robots and sensors of a world, as `values` does.
+
+        Parameters
+        ----------
+        robot_set : RobotSet
+            Robots of the world.
+        state : Blocks
+            States of worlds.
+        i : int
+            Row of the state.
+        """
         own = {}
         for name in PARAMETERS.keys() - COLUMNS.keys():
             array = state.of(i, PARAMETERS[name])
@@ -195,7 +246,18 @@ class Copies:
     ) -> list[dict[str, list[float]]]:
         """Return parameters of each robot of a set for `Robot.set_parameters`.
 
-        `own` holds the parameters of a world, as `param` has them.
+        Parameters
+        ----------
+        robot_set : RobotSet
+            Robots of the world.
+        own : mapping of str to array
+            Parameters of the world, as `param` has them; missing ones are left out.
+
+        Returns
+        -------
+        list of dict
+            For each robot, numbers by name; parameters of a sensor have its name
+            appended, as in ``range_noise laser_2``.
         """
         found: list[dict[str, list[float]]] = [{} for _ in self._robot_sets.names]
         for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):

@@ -11,8 +11,8 @@ from botyard.engine.batchlayout import FAILED, SAMPLES
 from botyard.engine.blocks import Blocks
 from botyard.engine.episode_starts import Spaces, draw_places
 from botyard.engine.layout import F8, I8, U8
-from botyard.native.kernels import RowTable
 from botyard.native.kinds import Pack
+from botyard.native.rows import RowTable
 from botyard.sim.freespace import MAX_SPACES
 from botyard.sim.lru import Recent
 
@@ -25,21 +25,47 @@ class Addresses:
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
-        """Row of each map."""
+        """Row of each map in the table of addresses, by number of the map."""
         self._addresses: U8 = np.zeros((0, 1), np.uint64)
 
     def missing(self, numbers: I8) -> list[int]:
-        """Return the numbers that have no address, once each."""
+        """Return the numbers that have no address, each once.
+
+        Parameters
+        ----------
+        numbers : (k,) int64
+            Numbers of maps.
+        """
         return sorted(set(numbers.tolist()).difference(self._rows))
 
     def of(self, numbers: I8) -> U8:
-        """Return the addresses of known maps, (k, …)."""
+        """Return the addresses of known maps, (k, …).
+
+        Parameters
+        ----------
+        numbers : (k,) int64
+            Numbers of maps.
+
+        Raises
+        ------
+        KeyError
+            A map has no address.
+        """
         rows = self._rows
         return self._addresses[[rows[number] for number in numbers.tolist()]]
 
     def add(self, number: int, addresses: Sequence[int]) -> None:
-        """Add a map."""
+        """Add a map.
+
+        Parameters
+        ----------
+        number : int
+            Number of the map.
+        addresses : sequence of int
+            Addresses of its data, the same number for each map. The owner keeps the data alive.
+        """
         row = np.array([addresses], np.uint64)
+        # The first row decides how many addresses a map has.
         self._addresses = np.concatenate([self._addresses, row]) if self._rows else row
         self._rows[number] = len(self._rows)
 
@@ -48,22 +74,23 @@ class Addresses:
         gone = self._rows.pop(number, None)
         if gone is not None:
             self._addresses = np.delete(self._addresses, gone, axis=0)
+            # Rows after the removed one move up by one.
             self._rows = {one: row - (row > gone) for one, row in self._rows.items()}
 
 
 class _Drawing:
-    """Calls of `draw_places` for one clearance."""
+    """Arguments and calls of the kernel `draw_places` for one clearance."""
 
     def __init__(self) -> None:
         self.addresses = Addresses()
         self.packs: dict[int, Pack[Spaces]] = {}
         self.table: RowTable | None = None
         self.call: Callable[[I8], object]
-        """Function that draws places for worlds; set together with the table."""
+        """Function that draws places for worlds with given numbers; set together with `table`."""
 
 
 class Drawings:
-    """Calls of `draw_places` for the worlds of a batch, by clearance.
+    """Random places for the robots of a batch of worlds; the kernel `draw_places` draws them.
 
     Parameters
     ----------
@@ -72,7 +99,7 @@ class Drawings:
     derived : Blocks
         Derived values of the worlds, among them the ``places`` that the kernel writes.
     task : int64 array
-        Task of the kernels of the batch, whose `FAILED` a call sets.
+        Task of the kernels of the batch; a call sets the element `FAILED`.
     boxes : int
         Number of boxes, which are the first bodies.
     grid_of, robot_set_of : (n,) int64
@@ -106,6 +133,7 @@ class Drawings:
         self._robot_set_of = robot_set_of
         self._robot_sets = robot_sets
         self._has_one_map = has_one_map
+        # Free space depends on the clearance, and is large: only a few are cached.
         self._drawings: Recent[tuple[float, bool], _Drawing] = Recent(MAX_SPACES)
 
     def __len__(self) -> int:
@@ -115,6 +143,7 @@ class Drawings:
         """Forget the free space of a map that no world uses."""
         count = self._robot_sets
         for drawing in self._drawings.values():
+            # Each robot set of the map has free space of its own.
             for key in range(number * count, (number + 1) * count):
                 if drawing.packs.pop(key, None) is not None:
                     drawing.addresses.drop(key)
@@ -171,9 +200,11 @@ class Drawings:
             self._places[chosen, :count] = boxes
         self._asked[FAILED] = 0
         drawing.call(chosen)
-        # A failed call leaves places unwritten. The same draw over NaN reveals which
-        # ones.
+        # A failed call leaves places unwritten. The same draw over NaN shows which
+        # places they are.
         if self._asked[FAILED]:
+            # The count selects the random numbers, so that it must be as in the first
+            # call.
             self._state.all("counts")[chosen, SAMPLES] -= 1
             self._places[chosen, count:] = np.nan
             drawing.call(chosen)
@@ -184,9 +215,17 @@ class Drawings:
     def _table_of_places(
         self, packs: Mapping[int, Pack[Spaces]], first: int, clearance: float
     ) -> RowTable:
-        """Return arguments of `draw_places`.
+        """Return arguments of `draw_places` for all worlds.
 
-        All worlds start with the space of key `first`.
+        Parameters
+        ----------
+        packs : mapping of int to Pack of Spaces
+            Free space by key of a map and a robot set.
+        first : int
+            Key of a known space, which unknown spaces get in their place: every row needs an
+            address.
+        clearance : float
+            Least distance of each robot from other things, m.
         """
         state, places, other = self._state.of, self._derived.of, packs[first]
         table = RowTable(
@@ -205,6 +244,7 @@ class Drawings:
             ),
         )
         table.fill(0, len(self._grid_of))
+
         return table
 
 

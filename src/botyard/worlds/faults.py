@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 
 from botyard.engine.batchchecks import MAX_COORDINATE, MAX_TARGET
 from botyard.engine.batchlayout import Fault
-from botyard.engine.kernels.latency import (
-    CYCLE_EXCESS,
-    delay_steps,
-)
+from botyard.engine.kernels.delayrings import CYCLE_EXCESS, delay_steps
 from botyard.engine.kernels.latency_checks import MAX_RATE_HZ, MAX_SCALE
-from botyard.model.kinematics import HAS_TWO_WHEELS, MAX_SPEED
-from botyard.model.robot import MAX_WHEEL_RATIO
+from botyard.model.drivechecks import MAX_WHEEL_RATIO
+from botyard.model.kinematics import MAX_SPEED, MEASURES_BY_PAIR
 from botyard.model.sensors import MAX_LATENCY_S
 from botyard.sim.parameters import BEAMS, COLUMNS
 
@@ -29,18 +26,25 @@ FAULTS: Final = {
     Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
     Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, "
     "is not finite, negative or too large",
-    Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too "
-    "large, or its least range is above its greatest",
+    Fault.SENSOR: (
+        "ranges or errors of a sensor are not finite, negative or too large, or the "
+        "minimum range is above the maximum range"
+    ),
     Fault.KIND: "its state does not belong to these worlds",
-    Fault.CONTACTS: "its bodies with mass touch others and walls in more places "
-    "than the batch has room for; a Simulation makes room",
+    Fault.CONTACTS: (
+        "its bodies with mass have more contacts than the batch has room for; a "
+        "single Simulation has room for more"
+    ),
     Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, "
     "which is set when the worlds are made, "
     "a jitter is above its latency, or a scale is too large",
-    Fault.MAP: "its state has another map, and these worlds have only one",
-    Fault.RATE: "a rate is not finite, negative or too large, or it needs a buffer: "
-    "set max_latency, 0 or more, when you make the worlds",
+    Fault.MAP: "its state refers to another map than the only map of these worlds",
+    Fault.RATE: (
+        "a rate is not finite, negative or too large; or it needs a buffer: set "
+        "max_latency to 0 or more when you make the worlds"
+    ),
 }
+"""Text for each fault; `words` adds the number that is wrong."""
 Values = Callable[[str], NDArray[Any]]
 """Function that returns an array of one world by name.
 
@@ -71,6 +75,11 @@ def words(
         Highest latency, steps; None: the worlds have no latency.
     dt : float
         Simulated time of a step, s.
+
+    Returns
+    -------
+    str
+        Text in `FAULTS`, and in brackets the first wrong number with its owner and range.
     """
     found = FAULTS[fault]
     for name, array, low, high in _checks(fault, values, late_steps, dt):
@@ -94,7 +103,17 @@ def _checks(
 ) -> Iterator[Check]:
     """Yield the arrays that may be out of range with a fault.
 
-    The rules are the rules of `botyard.engine.batchchecks.fault_of`.
+    `botyard.engine.batchchecks.fault_of` finds faults by the same bounds.
+
+    Parameters
+    ----------
+    fault, values, late_steps, dt
+        See `words`.
+
+    Yields
+    ------
+    tuple of (str, array, bounds, bounds)
+        Name of an array, the array, and the least and greatest value of each element.
     """
     if fault == Fault.POSE:
         most = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
@@ -111,10 +130,10 @@ def _checks(
             1.0 / MAX_WHEEL_RATIO,
             MAX_WHEEL_RATIO,
         )
-        has_two_wheels = HAS_TWO_WHEELS.take(values("drive"), mode="clip")
+        is_pair = MEASURES_BY_PAIR.take(values("drive"), mode="clip")
         least, most = (
-            np.where(has_two_wheels, 0.0, 1.0),
-            np.where(has_two_wheels, math.inf, 1.0),
+            np.where(is_pair, 0.0, 1.0),
+            np.where(is_pair, math.inf, 1.0),
         )
         yield "wheel_ratio", values("wheel_ratio"), least, most
     elif fault == Fault.SENSOR:
@@ -140,7 +159,7 @@ def _checks(
         for name in ("command_rate", "range_rate"):
             rate = values(name)
             yield name, rate, 0.0, MAX_RATE_HZ
-            # Rate 0 stands for every step, and is always valid.
+            # Rate 0 means every step, and is always valid.
             yield name, np.where(rate == 0.0, slowest, rate), slowest, MAX_RATE_HZ
 
 
@@ -150,6 +169,15 @@ def _greatest_latencies(
     """Return the greatest latency, s, that leaves room for each jitter.
 
     A latency that has room is returned unchanged.
+
+    Parameters
+    ----------
+    latency, jitter : (k,) float64
+        Latencies and jitters, s.
+    late_steps : int or None
+        Highest latency with jitter, steps; None: no latency is possible.
+    dt : float
+        Simulated time of a step, s.
     """
     most = -1 if late_steps is None else late_steps
     # One by one: `delay_steps` is a kernel for scalars, and this runs only for

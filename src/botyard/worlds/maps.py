@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from botyard.api import arguments
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.episode_starts import MAP_STREAM, Spaces, draw_numbers
 from botyard.engine.layout import F8, I2, I8, U2, U8, Grid
 from botyard.errors import ArgumentError
@@ -29,12 +29,12 @@ Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Sce
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map:
-    """A map.
+    """A map of a batch of worlds, with data computed from it.
 
     Attributes
     ----------
     scene, grid : Scene, Grid
-        Content of the map.
+        Content of the map, and its walls as a grid.
     boxes : tuple of BodySpec
         Boxes of the map.
     """
@@ -45,11 +45,25 @@ class Map:
     _starts: dict[RobotSet, F8] = field(default_factory=dict)
 
     def starts(self, robot_set: RobotSet, sim: Simulation | None = None) -> F8:
-        """Return the default start poses of boxes and robots, (b + m, 3): m, m, rad.
+        """Return the default start poses of boxes and robots.
 
-        `sim` is a simulation of the map without robots, if there is one. The robots are
-        added to it.
+        They are computed once for each robot set, since the search for free places
+        takes long.
+
+        Parameters
+        ----------
+        robot_set : RobotSet
+            Robots of the world.
+        sim : Simulation, optional
+            Simulation of the map without robots, if there is one. This method adds the
+            robots to it.
+
+        Returns
+        -------
+        (b + m, 3) float64
+            Poses, boxes first: m, m, rad.
         """
+        # Robot sets are compared by identity, so that the lookup is cheap.
         found = self._starts.get(robot_set)
         if found is None:
             sim = Simulation(self.scene, warn=silent) if sim is None else sim
@@ -69,6 +83,20 @@ class Map:
         """Return the free space for the bodies of a robot set.
 
         See `botyard.sim.freespace.free_space`.
+
+        Parameters
+        ----------
+        robot_set : RobotSet
+            Robots and boxes; each needs room by its radius.
+        clearance : float
+            Least distance of a robot from walls, m.
+        reachable : bool
+            Whether all places must be in one region of the map.
+
+        Raises
+        ------
+        ArgumentError
+            The map has no room.
         """
         count, radii = len(self.boxes), robot_set.bodies.radius.tolist()
         return Pack(
@@ -106,10 +134,11 @@ class Maps:
         self, scenes: Scenes, size: int, boxes: Sequence[BoxObject] = ()
     ) -> None:
         self.robot_set: RobotSet | None = None
-        """Usual robots, whose start poses the thread also computes."""
+        """Usual robots; the thread also computes their start poses."""
         self._size, self._more = size, tuple(boxes)
         self._boxes: tuple[BodySpec, ...] | None = None
         self._make: Callable[[int], Scene]
+
         if callable(scenes):
             self._make, self.count = scenes, None
         else:
@@ -136,20 +165,32 @@ class Maps:
 
     @property
     def are_all_there(self) -> bool:
-        """Whether every map that an episode may have exists."""
+        """Whether all maps that an episode may have are made."""
         return len(self._maps) == self.count
 
     @property
     def are_many(self) -> bool:
-        """Whether there are more than `size` maps, so that `spare` may drop some."""
+        """Whether there can be more than `size` maps, so that `spare` has maps to drop."""
         return len(self._maps) > self._size
 
     def numbers(self, seeds: U8, episodes: I8) -> I8:
-        """Return the numbers of the maps of episodes, (n,), of worlds with these seeds.
+        """Return the numbers of the maps of episodes.
 
         Of several maps one is drawn. With a function, the first `size` episodes of each
         world use the maps 0 … `size` − 1, the next `size` episodes the next maps, and
         so on.
+
+        Parameters
+        ----------
+        seeds : (n,) uint64
+            Seeds of the worlds.
+        episodes : (n,) int64
+            Numbers of the episodes.
+
+        Returns
+        -------
+        (n,) int64
+            Numbers of maps; zeros if there is one map.
         """
         numbers = np.zeros(len(seeds), np.int64)
         if self.count != 1:
@@ -160,7 +201,13 @@ class Maps:
         return numbers
 
     def prepare(self, numbers: I8) -> None:
-        """Let a thread make these maps unless they exist."""
+        """Let a thread make these maps unless they exist.
+
+        Parameters
+        ----------
+        numbers : (k,) int64
+            Numbers of maps, in any order and also repeated.
+        """
         self._leave_to_parent()
         for number in sorted(set(numbers.tolist())):
             if number not in self._maps and number not in self._coming:
@@ -169,16 +216,31 @@ class Maps:
                     self._pool = ThreadPoolExecutor(1, "maps")
                 self._coming[number] = self._pool.submit(self._made, number)
 
-        # No world has asked for the oldest ones.
+        # Drop the oldest of the maps that were made in advance and that no world has
+        # used yet.
         while len(self._coming) > self._size:
             self._coming.pop(next(iter(self._coming))).cancel()
 
     def __getitem__(self, number: int) -> Map:
-        """Return the map of a number; make it or wait for it if it does not exist."""
+        """Return the map of a number; make it or wait for it if it does not exist.
+
+        Parameters
+        ----------
+        number : int
+            Number of the map.
+
+        Raises
+        ------
+        ArgumentError
+            The function did not return a scene, or the map has other boxes than the
+            first map.
+        """
         found = self._maps.pop(number, None)
         if found is None:
             self._leave_to_parent()
             coming = self._coming.pop(number, None)
+            # An error in the other thread is raised here, in the call that needs the
+            # map.
             found = self._made(number) if coming is None else coming.result()
 
         # A dictionary keeps the order of insertion, so the map used last stands last.
@@ -189,11 +251,17 @@ class Maps:
         """Drop the least recently used maps, and return their numbers.
 
         `size` maps and the maps in `used` stay.
+
+        Parameters
+        ----------
+        used : (n,) int64
+            Numbers of the maps that worlds use.
         """
         excess = len(self._maps) - self._size
         if excess <= 0:
             return []
         still = set(used.tolist())
+        # The order of the dictionary is the order of use, oldest first.
         gone = [number for number in self._maps if number not in still][:excess]
         for number in gone:
             del self._maps[number]
@@ -202,7 +270,7 @@ class Maps:
     def _leave_to_parent(self) -> None:
         """Drop the thread and its tasks in a forked process.
 
-        A fork has no copy of the thread, so that the tasks would never finish.
+        A fork has no copy of the thread, so the tasks would never finish.
         """
         if self._process != os.getpid():
             self._process, self._pool = os.getpid(), None
@@ -215,10 +283,31 @@ class Maps:
             self._pool.shutdown(cancel_futures=True)
 
     def _made(self, number: int) -> Map:
+        """Make a map, in any thread.
+
+        Parameters
+        ----------
+        number : int
+            Number of the map.
+
+        Raises
+        ------
+        ArgumentError
+            The function did not return a scene, or the map has other boxes than the
+            first map.
+        """
+        # Code of the caller, which may return anything.
         scene = self._make(number)
         if not isinstance(scene, Scene):
             raise ArgumentError(
                 f"scenes({number}): expected a Scene, found {arguments.found(scene)}"
+            )
+
+        if scene.floor is not None and scene.floor.fields:
+            raise ArgumentError(
+                f'scenes: the floor of the map "{scene.name}" has pheromone fields, '
+                "which Worlds do not support; leave them out: "
+                "dataclasses.replace(scene.floor, fields=())"
             )
 
         if self._more:
@@ -226,6 +315,7 @@ class Maps:
         # A simulation builds the grid and gives boxes their names.
         sim = Simulation(scene, warn=silent)
         boxes = tuple(sim.core.engine.specs)
+
         if self._boxes is None:
             self._boxes = boxes
         # Rows of the state are laid out for the boxes of the first map.
@@ -242,15 +332,22 @@ class Maps:
         return made
 
     def _sharing(self, grid: Grid) -> Grid:
-        """Return a grid without the arrays that all maps share.
+        """Return a grid without a workspace, and with shared arrays where possible.
 
-        They are the workspace, which each thread has, and, if the grid is plain,
-        classes and returns.
+        Each thread has its own workspace. Plain grids share the arrays of classes and
+        laser returns.
+
+        Parameters
+        ----------
+        grid : Grid
+            Grid of a map; its arrays are not changed.
         """
+        # A thousand maps of 1000 walls would otherwise hold two equal arrays each.
         count = len(grid.seg)
         if grid.plain:
             mask, bright = self._ordinary
             if len(mask) < count:
+                # Twice as many, so that a slightly larger map needs no new arrays.
                 mask, bright = self._ordinary = (
                     np.full(2 * count, Visible.ALL, np.uint16),
                     np.ones(2 * count, np.int16),
@@ -260,6 +357,7 @@ class Maps:
 
             grid = grid._replace(mask=mask[:count], bright=bright[:count])
 
+        # Each thread has its own workspace, see `Workspace.pack`.
         return grid._replace(near=np.zeros(0, np.int32))
 
 

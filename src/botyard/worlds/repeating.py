@@ -13,14 +13,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I8, U1, U8
 from botyard.engine.snapshot import Snapshot
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import NotNowError
 from botyard.sim.simulation import Simulation
 
 KEPT: Final = 2
 """Number of kept episodes of each world: the present one, and the one before it."""
+# Room for short episodes; the arrays double when a longer one needs more.
 FIRST_CALLS: Final = 64
 """Initial capacity of the log, calls of `Worlds.step`."""
 
@@ -107,6 +108,7 @@ class EpisodeLog:
         self._params = params
         self._slot: I8 = np.zeros(n, np.int64)
         self._calls: I8 = np.zeros((KEPT, n), np.int64)
+        # −1 is never the number of an episode.
         self._numbers: I8 = np.full((KEPT, n), -1)
         self._whole = np.zeros((KEPT, n), np.bool_)
         self._first: U1 = np.zeros((KEPT, *state.shape), np.uint8)
@@ -120,16 +122,26 @@ class EpisodeLog:
             tick.copy(),
             seeds.copy(),
         )
+        # Pairs of the known and the live array, so that one loop copies all.
         self._watched = (
             (self._last_pose, pose),
             (self._last_tick, tick),
             (self._last_seeds, seeds),
         )
         self._last = {name: array.copy() for name, array in params.items()}
+        # The log lacks the first calls of an episode in progress: such a world is kept from
+        # its next episode on.
         self._open(np.flatnonzero(tick == 0))
 
     def begin(self, chosen: I8) -> None:
-        """Record the start of episodes in these worlds."""
+        """Record the start of episodes in these worlds.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds. Their states must be the states after the start.
+        """
+        # Reuse the slot of the oldest kept episode.
         self._slot[chosen] = (self._slot[chosen] + 1) % KEPT
         self._open(chosen)
 
@@ -149,14 +161,24 @@ class EpisodeLog:
             self._last[name][chosen] = array[chosen]
 
     def before(self, chosen: I8 | None, steps: int) -> None:
-        """Record a call of `step` for these worlds, before it; None: all worlds."""
+        """Record a call of `step` before it is made.
+
+        Parameters
+        ----------
+        chosen : (k,) int64 or None
+            Numbers of the worlds; None: all worlds.
+        steps : int
+            Number of steps of the call.
+        """
         rows = np.arange(len(self._pose)) if chosen is None else chosen
         if not len(rows):
             return
-        # Before the call, because `after` makes the present state the known one.
+        # Mark them before the call, because `after` makes the present state the known
+        # one.
         self._mark_written(rows)
         slot = self._slot[rows]
         calls = self._calls[slot, rows]
+
         if calls.max(initial=0) >= self._steps.shape[1]:
             # Doubling the capacity keeps the cost of a call constant on average.
             self._commands = np.concatenate(
@@ -185,15 +207,28 @@ class EpisodeLog:
         self._calls[slot, rows] += 1
 
     def take_back(self, rows: I8) -> None:
-        """Remove the last call from the episodes of worlds that it could not advance."""
+        """Remove the last call from the episodes of the worlds that it did not advance.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Numbers of the worlds.
+        """
+        # The stored call stays in the array, and the next one overwrites it.
         self._calls[self._slot[rows], rows] -= 1
 
     def lose(self, rows: I8) -> None:
-        """Mark the present episodes of these worlds as not repeatable."""
+        """Mark the present episodes of these worlds as not repeatable.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Numbers of the worlds.
+        """
         self._whole[self._slot[rows], rows] = False
 
     def _mark_written(self, rows: I8) -> None:
-        """Mark episodes of worlds whose state the caller has written as not repeatable."""
+        """Mark an episode as not repeatable if the caller has written the state of its world."""
         written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
         written |= (self._tick[rows] != self._last_tick[rows]) | (
             self._seeds[rows] != self._last_seeds[rows]
@@ -201,7 +236,13 @@ class EpisodeLog:
         self.lose(rows[written])
 
     def after(self, chosen: I8 | None) -> None:
-        """Record the state of these worlds after a call; None: all worlds."""
+        """Record the state of worlds after a call, to notice later writes to it.
+
+        Parameters
+        ----------
+        chosen : (k,) int64 or None
+            Numbers of the worlds; None: all worlds.
+        """
         for last, now in self._watched:
             if chosen is None:
                 last[:] = now
@@ -209,7 +250,19 @@ class EpisodeLog:
                 last[chosen] = now[chosen]
 
     def get(self, world: int, number: int | None) -> Kept:
-        """Return an episode of a world by its number; None: the present one.
+        """Return a kept episode of a world.
+
+        Parameters
+        ----------
+        world : int
+            Number of the world.
+        number : int or None
+            Number of the episode; None: the present one.
+
+        Returns
+        -------
+        Kept
+            Copy of the record.
 
         Raises
         ------
@@ -219,8 +272,8 @@ class EpisodeLog:
         self._mark_written(np.array([world]))
         wanted = int(self._episode[world]) if number is None else number
         present = int(self._slot[world])
-        # New seeds may make two episodes with one number: the present one counts.
-        # Without a number only the present one counts.
+        # After new seeds, two kept episodes may have the same number: the present one
+        # counts. Without a number only the present one counts.
         for slot in [
             (present - age) % KEPT for age in range(1 if number is None else KEPT)
         ]:
@@ -229,6 +282,7 @@ class EpisodeLog:
                 return Kept(
                     wanted,
                     self._first[slot, world].copy(),
+                    # Copy the arrays, because the log continues to write to its slots.
                     self._commands[slot, :calls, world].copy(),
                     self._steps[slot, :calls, world].copy(),
                     list(self._written[slot][world]),
@@ -286,13 +340,17 @@ class Episode:
             v, vy, w = self.commands[call].T
             # Commands are stored as x, y, rotation, like the axes of the state.
             sim.core.accept_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
+            # A command holds for all steps of its call, like the array of a batch.
             for _ in range(int(self.steps[call])):
                 yield sim.step()
 
     def run(self) -> Simulation:
         """Repeat the rest of the episode.
 
-        Returns the simulation in the state in which the world ended.
+        Returns
+        -------
+        Simulation
+            `simulation`, in the state in which the world ended.
         """
         for _ in self:
             pass
@@ -309,6 +367,11 @@ class Episode:
             File to write, as for `Simulation.record`.
         **choices
             Other arguments of `Simulation.record`.
+
+        Returns
+        -------
+        Path
+            The written file.
         """
         with self.simulation.record(path, **choices):
             self.run()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,9 +25,9 @@ from botyard.devices.laser import laser_bundle
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.bodyregistry import NOTES_CONTACTS
-from botyard.engine.build import BodySpec
+from botyard.engine.bodyspec import BodySpec
 from botyard.engine.episode_starts import LINEUP_STREAM, draw_numbers
-from botyard.engine.kernels.latency import delay_steps, is_slower
+from botyard.engine.kernels.delayrings import delay_steps, is_slower
 from botyard.engine.layout import I8, U8, Bodies, State
 from botyard.errors import ArgumentError
 from botyard.formats.models import find_robot
@@ -47,6 +47,7 @@ Robots = Model | Sequence[Model | Sequence[Model]]
 
 An item is a model, or a sequence of models, of which an episode uses one.
 """
+# Bounds the time to make worlds: each robot set needs a simulation of its own.
 MAX_LINEUPS: Final = 1024
 """Highest number of robot sets."""
 Sensor = tuple[str, int]
@@ -55,7 +56,7 @@ Sensor = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RobotSet:
-    """Bodies of a world whose robots have certain models.
+    """Choice of a model for each robot of a world, and the bodies that follow from it.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class RobotSet:
     specs : tuple of BodySpec
         Specs of the bodies.
     sensors : tuple of Sensor
-        Sensors that measure, robot by robot.
+        Range sensors that measure, grouped by robot.
     fans : tuple of Fan
         The same sensors as range devices.
     delays : tuple of Delay
@@ -143,24 +144,29 @@ class RobotSets(Sequence[RobotSet]):
             list(itertools.product(*(range(len(slot)) for slot in slots))),
             np.int64,
         )
+        # The numbers of models are digits of a number with mixed radix.
         self._radix = np.array([len(slot) for slot in slots], np.int64)
         chosen = _chosen_sensors(specs, sensors)
         sizes = [
             max(sum(b.n_readings for b in _bundles(spec, one, True)) for spec in specs)
             for one in chosen
         ]
+
         # All robot sets share the shape of `ranges`, so that an episode can change the
         # set.
         self.readings = sum(sizes)
+        # Names are unknown before the first simulation has chosen them.
         self.names: tuple[str, ...] = ()
         self.box_names: tuple[str, ...] = ()
         self._robot_sets: list[RobotSet] = []
+
         for models in self.models.tolist():
             of_robots = tuple(slot[k] for slot, k in zip(slots, models, strict=True))
             sim = Simulation(Scene(boxes=tuple(boxes)), warn=silent, **settings)
             # Later sets take the names of the first one, so that a robot keeps its name
             # whatever its model.
             add_at_home(sim, of_robots, self.names)
+
             # A simulation is the simplest way to find the tables of a robot's devices.
             _check_devices(sim)
             self.names, self.box_names = tuple(sim.robots), sim.core.box_names
@@ -179,8 +185,8 @@ class RobotSets(Sequence[RobotSet]):
         # Rows of masses are laid out once for all robot sets.
         if len({one.has_masses for one in self}) > 1:
             raise ArgumentError(
-                "robots: expected models that all have a mass or all have none for a "
-                "robot, found both"
+                "robots: expected for each robot models that all have mass, or that "
+                "all have none, found both"
             )
 
     def _made(
@@ -194,11 +200,24 @@ class RobotSets(Sequence[RobotSet]):
     ) -> RobotSet:
         """Return the robot set of the robots of a simulation.
 
-        `sizes` holds the number of readings reserved for each sensor.
+        Parameters
+        ----------
+        sim : Simulation
+            Simulation with boxes and robots.
+        robots : tuple of RobotSpec
+            Models of its robots.
+        sensors : sequence of Sensor
+            Sensors that measure; a robot may lack some of them.
+        sizes : sequence of int
+            Number of readings reserved for each sensor.
+        noise : bool
+            Whether sensors have errors.
         """
         of_fans, fans = [], []
         for row, spec in enumerate(robots):
             out = row * self.readings
+            # A robot without a sensor keeps its places, so that each sensor has the
+            # same columns in all worlds.
             for (kind, index), size in zip(sensors, sizes, strict=True):
                 bundles = _bundles(spec, (kind, index), noise)
                 if bundles:
@@ -206,6 +225,8 @@ class RobotSets(Sequence[RobotSet]):
                     stream, senses = (
                         (LASER_STREAM + index, Visible.LASER)
                         if is_laser
+                        # A robot has at most one sonar ring, so that its stream needs
+                        # no index.
                         else (SONAR_STREAM, Visible.SONAR)
                     )
                     of_fans.append((kind, index))
@@ -242,17 +263,42 @@ class RobotSets(Sequence[RobotSet]):
         return iter(self._robot_sets)
 
     def drawn(self, seeds: U8, episodes: I8) -> I8:
-        """Draw the robot sets of episodes, (n,), of worlds with these seeds.
+        """Draw the robot sets of episodes.
 
         Each model of a robot is equally likely.
+
+        Parameters
+        ----------
+        seeds : (n,) uint64
+            Seeds of the worlds.
+        episodes : (n,) int64
+            Numbers of the episodes.
+
+        Returns
+        -------
+        (n,) int64
+            Numbers of robot sets.
         """
         numbers = np.zeros(len(seeds), np.int64)
+        # A single robot set needs no draw; other draws have streams of their own.
         if len(self) > 1:
             draw_numbers(seeds, episodes, LINEUP_STREAM, len(self), 1, numbers)
         return numbers
 
     def numbers(self, model_id: ArrayLike, count: int) -> I8:
-        """Return the numbers of the robot sets with these models, (count, m) or (m,).
+        """Return the numbers of the robot sets with certain models.
+
+        Parameters
+        ----------
+        model_id : (count, m) or (m,) array-like of int
+            Number of each robot's model among the models that it may have.
+        count : int
+            Number of worlds.
+
+        Returns
+        -------
+        (count,) int64
+            Numbers of robot sets.
 
         Raises
         ------
@@ -262,6 +308,7 @@ class RobotSets(Sequence[RobotSet]):
         models = array_of(model_id, "model_id", np.int64, (count, len(self._radix)))
         wrong = np.argwhere((models < 0) | (models >= self._radix))
         if len(wrong):
+            # One wrong number is enough for the message; a list could have a million.
             k, j = wrong[0].tolist()
             raise ArgumentError(
                 f"model_id: {self.names[j]}: expected 0 … "
@@ -270,6 +317,7 @@ class RobotSets(Sequence[RobotSet]):
             )
 
         numbers = np.zeros(count, np.int64)
+        # The number must be the index of the combination in `models`.
         for j, radix in enumerate(self._radix.tolist()):
             # Mixed radix, in the order of `itertools.product`
             numbers = numbers * radix + models[:, j]
@@ -278,6 +326,17 @@ class RobotSets(Sequence[RobotSet]):
 
 def slots_of(robots: Robots) -> list[list[RobotSpec]]:
     """Return the models that each robot may have.
+
+    Parameters
+    ----------
+    robots : str, Path, RobotSpec, or sequence of them
+        Argument of `Worlds`: a model, or one item for each robot, which may also be a
+        sequence of models.
+
+    Returns
+    -------
+    list of list of RobotSpec
+        Models by robot.
 
     Raises
     ------
@@ -290,6 +349,7 @@ def slots_of(robots: Robots) -> list[list[RobotSpec]]:
         else arguments.several(robots, "robots", "models of robots")
     )
     slots = []
+
     for row in rows:
         # A text is also a sequence, but names one model.
         one = isinstance(row, (str, Path, RobotSpec))
@@ -306,6 +366,7 @@ def slots_of(robots: Robots) -> list[list[RobotSpec]]:
 
     if not all([slots, *slots]):
         raise ArgumentError("robots: expected at least one model, found none")
+    # Checked before the combinations are listed, because they would fill the memory.
     count = math.prod(len(slot) for slot in slots)
     if count > MAX_LINEUPS:
         raise ArgumentError(
@@ -317,16 +378,29 @@ def slots_of(robots: Robots) -> list[list[RobotSpec]]:
 
 
 def _spec(model: Model) -> RobotSpec:
-    """Return a robot model that worlds support."""
+    """Return a robot model that worlds support, whose lasers measure at one instant.
+
+    Parameters
+    ----------
+    model : str, Path or RobotSpec
+        Name, file or description.
+
+    Raises
+    ------
+    ArgumentError
+        The model has a gripper or a battery that drains.
+    """
     spec = (
         model
         if isinstance(model, RobotSpec)
         else find_robot(arguments.path(model, "robots"))
     )
+    # Both have a state in Python objects, which the kernel of a batch cannot read.
     has = {
         "grippers": spec.gripper is not None,
         "batteries that drain": spec.battery.capacity_wh > 0.0,
     }
+
     for feature, there in has.items():
         if there:
             raise ArgumentError(
@@ -334,12 +408,15 @@ def _spec(model: Model) -> RobotSpec:
                 "use Simulation"
             )
 
-    return spec
+    # The kernel of a batch casts all rays of a scan at once, on any material.
+    plain = tuple(laser.without_optics() for laser in spec.lasers)
+    return spec if plain == spec.lasers else replace(spec, lasers=plain)
 
 
 def _check_devices(sim: Simulation) -> None:
     """Refuse devices that have a memory, act by themselves, or distort other sensors."""
     for table in sim.core.engine.tables.values():
+        # Batteries without drain never act, so that they do no harm.
         if table.optional or (
             len(table) and hasattr(table, "act") and not isinstance(table, Batteries)
         ):
@@ -356,7 +433,13 @@ def _check_devices(sim: Simulation) -> None:
 
 
 def name_of(sensor: Sensor) -> str:
-    """Return the name of a sensor: ``laser``, ``laser_2`` …, ``sonar``."""
+    """Return the name of a sensor: ``laser``, ``laser_2`` …, ``sonar``.
+
+    Parameters
+    ----------
+    sensor : Sensor
+        Kind and index of the sensor.
+    """
     kind, index = sensor
     return kind if index == 0 else f"{kind}_{index + 1}"
 
@@ -364,21 +447,37 @@ def name_of(sensor: Sensor) -> str:
 def _chosen_sensors(
     specs: Sequence[RobotSpec], asked: Sequence[str] | None
 ) -> list[Sensor]:
-    """Return the sensors that measure."""
+    """Return the sensors that measure.
+
+    Parameters
+    ----------
+    specs : sequence of RobotSpec
+        All models of all robots.
+    asked : sequence of str, optional
+        Names of sensors. Default: all lasers, otherwise sonar.
+
+    Raises
+    ------
+    ArgumentError
+        No model has such a sensor, or `asked` is no list of names.
+    """
     lasers = max(len(spec.lasers) for spec in specs)
     known: dict[str, Sensor] = {
         name_of(("laser", k)): ("laser", k) for k in range(lasers)
     }
     if any(spec.sonar is not None for spec in specs):
         known["sonar"] = "sonar", 0
+    # Lasers alone by default: a sonar ring would change the shape of `ranges` for most
+    # models.
     if asked is None:
         return [one for one in known.values() if one[0] == "laser"] or list(
             known.values()
         )
 
+    # A text is a sequence of its letters, and would give a puzzling message.
     if isinstance(asked, str):
         raise ArgumentError(
-            f'sensors: expected a list of names; one name is also a list: ["{asked}"]'
+            f'sensors: expected a list of names, such as ["{asked}"], found a text'
         )
 
     names = arguments.several(asked, "sensors", "names")
@@ -386,11 +485,22 @@ def _chosen_sensors(
 
 
 def _bundles(spec: RobotSpec, sensor: Sensor, noise: bool) -> tuple[Bundle, ...]:
-    """Return the beams of a robot's sensor; none if it has no such sensor."""
+    """Return the beams of a robot's sensor; none if it has no such sensor.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robot.
+    sensor : Sensor
+        Kind and index of the sensor.
+    noise : bool
+        Whether beams have errors.
+    """
     kind, index = sensor
     if kind == "laser":
         return (
             (laser_bundle(spec.lasers[index], noise),)
+            # Models of one batch may have different numbers of lasers.
             if index < len(spec.lasers)
             else ()
         )
@@ -401,9 +511,27 @@ def _bundles(spec: RobotSpec, sensor: Sensor, noise: bool) -> tuple[Bundle, ...]
 def _late_steps(
     specs: Sequence[RobotSpec], most: float | None, dt: float
 ) -> int | None:
-    """Return the highest latency with jitter in steps; None without latency and rate.
+    """Return the highest latency with jitter, in steps.
 
-    Raise ArgumentError if models exceed `most`.
+    Parameters
+    ----------
+    specs : sequence of RobotSpec
+        All models of all robots.
+    most : float or None
+        Highest latency with jitter that a caller wants, s; None: the highest of the
+        models.
+    dt : float
+        Simulated time of a step, s.
+
+    Returns
+    -------
+    int or None
+        Number of steps; None if neither latencies nor rates have an effect.
+
+    Raises
+    ------
+    ArgumentError
+        Models exceed `most`, or `most` is out of range.
     """
     late = [
         one
@@ -416,6 +544,7 @@ def _late_steps(
         *(spec.commands.rate for spec in specs),
         *(one.measurement_rate for spec in specs for one in sensors_of(spec).values()),
     ]
+
     if most is None:
         # No buffer is needed, which saves memory and time per step.
         if greatest == 0.0 and not any(is_slower(rate, dt) for rate in rates):
@@ -423,7 +552,12 @@ def _late_steps(
         most = greatest
     else:
         most = arguments.number(
-            most, "max_latency", low=0.0, high=2.0 * MAX_LATENCY_S, unit="s"
+            # Latency and jitter each have the limit `MAX_LATENCY_S`, hence twice that.
+            most,
+            "max_latency",
+            low=0.0,
+            high=2.0 * MAX_LATENCY_S,
+            unit="s",
         )
         if greatest > most:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Maps and robots by the numbers in the state of worlds, and faults of what programs wrote."""
+"""Maps and robots named in the states of worlds, and faults of written states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_WORLDS: Final[I8] = np.zeros(0, np.int64)
 
 
 class SettledWorlds(WorldArrays):
-    """Worlds that get the maps and robots of their numbers before a call."""
+    """Worlds that get the maps and robots whose numbers are in their states, before each call."""
 
     _maps: Maps
     _copies: Copies
@@ -40,12 +40,23 @@ class SettledWorlds(WorldArrays):
     _has_maps: bool
 
     def _settle(self, chosen: I8 | None = None) -> I8:
-        """Give worlds the maps and robots of their numbers.
+        """Give worlds the maps and robots whose numbers are in their states.
 
-        If possible, only the worlds in `chosen` are treated.
+        Parameters
+        ----------
+        chosen : (k,) int64, optional
+            Worlds that a call is for; if possible, only these are treated.
 
-        Raise NotNowError if the worlds are closed. Returns the worlds whose written
-        state has invalid numbers. Kernels must not be called for them.
+        Returns
+        -------
+        (w,) int64
+            Worlds whose written state has invalid numbers. Kernels must not be called
+            for them.
+
+        Raises
+        ------
+        NotNowError
+            The worlds are closed.
         """
         if self._is_closed:
             raise NotNowError(
@@ -60,21 +71,26 @@ class SettledWorlds(WorldArrays):
             self._map_ids,
             self._robot_set_ids,
         )
+
         # Worlds with invalid numbers get valid arrays, because every row of arguments
         # is read.
         if len(wrong):
+            # Work on copies, because the caller must find the wrong numbers in the live
+            # state.
             maps, robot_sets = maps.copy(), robot_sets.copy()
             # Any valid number serves; a map in use need not be made.
             maps[wrong] = np.delete(maps, wrong)[0] if len(wrong) < len(maps) else 0
             robot_sets[wrong] = 0
 
         self._use_maps(maps)
+        # Robot sets follow the maps, because the first map creates the table of
+        # arguments.
         if self._has_robot_sets and not self._batch.has_robot_sets(robot_sets):
             self._batch.use_robot_sets(robot_sets)
         return wrong
 
     def _is_settled(self, chosen: I8 | None) -> bool:
-        """Return whether worlds have the maps and robots of their numbers.
+        """Return whether worlds already have the maps and robots named in their states.
 
         With `chosen`, only these worlds are checked.
         """
@@ -86,6 +102,7 @@ class SettledWorlds(WorldArrays):
         # With one map the kernels check the number.
         if self._maps.count == 1:
             return True
+        # With few maps no grid is dropped, so that only the chosen worlds need to move.
         if chosen is not None and not self._maps.are_many:
             numbers = self._map_ids[chosen]
             if not self._batch.missing(numbers):
@@ -107,28 +124,58 @@ class SettledWorlds(WorldArrays):
         return np.flatnonzero(wrong)
 
     def _refuse(self, wrong: I8, chosen: I8 | None = None) -> None:
-        """Raise WorldFaultError if `wrong` (see `_settle`) has one of these worlds."""
+        """Raise an error if worlds have invalid numbers.
+
+        Parameters
+        ----------
+        wrong : (w,) int64
+            Result of `_settle`.
+        chosen : (k,) int64, optional
+            Worlds that a call is for. Default: all worlds.
+
+        Raises
+        ------
+        WorldFaultError
+            One of the chosen worlds is in `wrong`.
+        """
         if len(wrong) and chosen is not None:
+            # A call for some worlds must not fail because of another world.
             wrong = np.intersect1d(wrong, chosen)
         if len(wrong):
             raise WorldFaultError({i: self._describe_number(i) for i in wrong.tolist()})
 
     def _describe_number(self, i: int) -> str:
-        """Describe the invalid number of a map or of models of a world (see `_settle`)."""
-        number, none, count = self._map_ids[i], "there is no map", self._maps.count
+        """Describe the invalid number of a map or of models of a world (see `_settle`).
+
+        Parameters
+        ----------
+        i : int
+            Number of the world.
+        """
+        number, none, count = (
+            self._map_ids[i],
+            "expected a map with a number",
+            self._maps.count,
+        )
         if number >= 0 and (count is None or number < count):
             # The map is valid, so that the number of the models is wrong.
             number, none, count = (
                 self._robot_set_ids[i],
-                "there are no models of number",
+                "expected models with a number",
                 len(self._robot_sets),
             )
 
-        known = "" if count is None else f" among 0 … {count - 1}"
-        return f"{none} {number}{known}, as its state says"
+        known = "" if count is None else f" from 0 to {count - 1}"
+        return f"{none}{known} in its state, found {number}"
 
     def _use_maps(self, numbers: I8) -> None:
-        """Move worlds to the existing maps of their numbers."""
+        """Move worlds to the maps with these numbers; missing maps are made.
+
+        Parameters
+        ----------
+        numbers : (n,) int64
+            Number of the map of each world; all are valid.
+        """
         for number in self._batch.missing(numbers):
             self._batch.add_grid(number, self._maps[number].grid)
         # All worlds move here, also worlds with a written state, so that no world uses
@@ -140,7 +187,23 @@ class SettledWorlds(WorldArrays):
         self._has_maps = True
 
     def _chosen(self, mask: ArrayLike) -> I8:
-        """Return the numbers of the masked worlds; numbers in a mask keep their order."""
+        """Return the numbers of the masked worlds.
+
+        Parameters
+        ----------
+        mask : (n,) bool or (k,) int array-like
+            Flags, or different numbers of worlds, which keep their order.
+
+        Returns
+        -------
+        (k,) int64
+            Numbers of worlds.
+
+        Raises
+        ------
+        ArgumentError
+            `mask` is neither flags nor different numbers.
+        """
         try:
             given = np.asarray(mask)
         # NumPy refuses rows of different lengths.
@@ -155,18 +218,31 @@ class SettledWorlds(WorldArrays):
         # Bytes are refused, because the caller may mean flags.
         if given.dtype.kind in "iu" and given.dtype.char != "B" and given.ndim == 1:
             numbers = given.astype(np.int64)
+            # A world listed twice would be advanced by two threads at once.
             if are_different(numbers, len(self)):
                 return numbers
 
         raise ArgumentError(
-            f"mask: expected {len(self)} of True or False, or different numbers "
+            f"mask: expected {len(self)} flags (True or False), or different numbers "
             f"of worlds, found {arguments.found(mask)}"
         )
 
     def _faults(self, chosen: I8 | None) -> dict[int, str]:
-        """Return the reason for each of these worlds for which the last call failed."""
+        """Return the reason for each world for which the last call failed.
+
+        Parameters
+        ----------
+        chosen : (k,) int64 or None
+            Worlds of the last call; None: all worlds.
+
+        Returns
+        -------
+        dict of int to str
+            Reason by number of the world; empty if none has failed.
+        """
         if not self._batch.has_failed:
             return {}
+        # The index below is the number of the world, hence the faults of all worlds.
         faults = self._batch.faults(None)
         return {
             i: self._describe_fault(Fault(int(faults[i])), i)
@@ -174,7 +250,21 @@ class SettledWorlds(WorldArrays):
         }
 
     def _check_begun(self, chosen: I8) -> None:
-        """Raise WorldFaultError if one of these worlds could not start an episode."""
+        """Raise an error if a world could not start its episode.
+
+        The readings of such worlds are cleared, so that no caller takes readings of the
+        previous episode for new ones.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Worlds whose episodes start.
+
+        Raises
+        ------
+        WorldFaultError
+            One of these worlds has a fault.
+        """
         if self._batch.has_failed:
             failed = self._failed(chosen)
             for name, nothing in (
@@ -192,7 +282,15 @@ class SettledWorlds(WorldArrays):
             )
 
     def _describe_fault(self, fault: Fault, i: int) -> str:
-        """Describe the fault of a world."""
+        """Describe the fault of a world, with the number that is out of range.
+
+        Parameters
+        ----------
+        fault : Fault
+            Fault of the world.
+        i : int
+            Number of the world.
+        """
         drive = self._batch.state.all("drive")[:, self._robots]
         live = {
             "pose": self.pose,
@@ -229,6 +327,12 @@ class SettledWorlds(WorldArrays):
         return words(fault, values, owners, self._robot_sets.late_steps, self.dt)
 
     def _failed(self, chosen: I8 | None) -> I8:
-        """Return the numbers of these worlds for which the last call failed."""
+        """Return the numbers of these worlds for which the last call failed.
+
+        Parameters
+        ----------
+        chosen : (k,) int64 or None
+            Worlds of the last call; None: all worlds.
+        """
         failed = self._batch.faults(chosen).nonzero()[0]
         return failed if chosen is None else chosen[failed]

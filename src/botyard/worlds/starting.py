@@ -29,6 +29,7 @@ from botyard.worlds.settling import SettledWorlds
 
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
+# Numbers of maps are stored as int64.
 MAX_MAP: Final = 2**63 - 1
 """Upper bound of the number of a map."""
 Mask = ArrayLike | None
@@ -43,7 +44,7 @@ class StartingWorlds(SettledWorlds):
     Otherwise one thread could drop the maps that another thread's steps read.
     """
     _is_plain: bool
-    """Whether worlds have one map, no boxes and one robot set."""
+    """Whether all worlds have the same single map and robot set, and no boxes."""
 
     def reset(
         self,
@@ -83,20 +84,24 @@ class StartingWorlds(SettledWorlds):
         Raises
         ------
         ArgumentError
-            An argument is out of range or of another shape, or there is no room. No episode has
-            started then.
+            An argument is out of range or of another shape, or there is no room. In
+            this case, no episode has started.
         WorldFaultError
-            A written parameter or state is wrong. All episodes have started then, but in the
-            affected worlds `ranges` are NaN. Its `faults` state the reason for each. It is an
-            ArgumentError.
+            A written parameter or state is wrong. In this case, all episodes have
+            started, but in the affected worlds `ranges` are NaN. The error's `faults`
+            state the reason for each. The error is an ArgumentError.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
+        # A mask without a world is usual in training, and must cost nearly nothing.
         if not len(chosen):
             return
         is_next = (
             seeds is None and map_id is None and box_poses is None and model_id is None
         )
+
         with self._lock:
+            # The short path serves the usual reset of a training loop; any other
+            # argument needs all checks.
             if not (
                 is_next
                 and type(poses) is np.ndarray
@@ -113,12 +118,28 @@ class StartingWorlds(SettledWorlds):
         map_id: ArrayLike | None,
         model_id: ArrayLike | None,
     ) -> None:
-        """Start the next episode of these worlds; see `reset`."""
+        """Start the next episode of worlds; see `reset`.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        seeds, poses, box_poses, map_id, model_id
+            See `reset`.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of range or of another shape. In this case, nothing has
+            changed.
+        """
         k = len(chosen)
         is_free = isinstance(poses, str) and poses == "free"
+        # Keep the seeds, to restore the worlds if a map cannot be made.
         seeds_before = self._seeds[chosen]
         numbers = seeds_before if seeds is None else seeds_of_worlds(seeds, k)
         episodes: I8 = (
+            # New seeds start a new series, whose first episode has number 0.
             self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
         )
         given = (
@@ -127,6 +148,7 @@ class StartingWorlds(SettledWorlds):
             else poses_of(poses, "poses", numbers, episodes, len(self.names))
         )
         boxes = poses_of(box_poses, "box_poses", numbers, episodes, len(self.box_names))
+
         if map_id is None:
             maps = self._maps.numbers(numbers, episodes)
         else:
@@ -144,6 +166,7 @@ class StartingWorlds(SettledWorlds):
             else self._robot_sets.numbers(model_id, k)
         )
         before = self._counts[chosen]
+        # Count in a copy, because `before` restores the counts if no starts are found.
         after = before.copy()
         after[:, EPISODE], after[:, MAP], after[:, SAMPLES], after[:, ROBOT_SET] = (
             episodes,
@@ -151,7 +174,9 @@ class StartingWorlds(SettledWorlds):
             0,
             robot_sets,
         )
-        # Written before the starts are drawn, because draws depend on the episode.
+
+        # Write the counts before the starts are drawn, because draws depend on the
+        # episode.
         self._counts[chosen] = after
         if seeds is not None:
             self._seeds[chosen] = numbers
@@ -166,20 +191,35 @@ class StartingWorlds(SettledWorlds):
         self._begin(chosen, starts, robot_sets != before[:, ROBOT_SET])
 
     def _reset_plain(self, chosen: I8, poses: NDArray[Any]) -> bool:
-        """Reset worlds in the usual case with fewer calls; False for other cases.
+        """Reset worlds in the usual case, with fewer calls of Python.
 
-        The usual case is the next episode in the only map, at given poses.
+        The usual case is the next episode in the only map, at given poses. In any other
+        case, nothing is done.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        poses : array
+            Start poses of the robots; only (k, m, 3) float64 is usual.
+
+        Returns
+        -------
+        bool
+            Whether the worlds were reset. Otherwise nothing has changed.
         """
         if (
             self._log is not None
             or not self._is_plain
             or poses.dtype.char != "d"
+            # Other shapes may be valid after broadcasting, which the long path does.
             or poses.shape != (len(chosen), len(self.names), 3)
             or self._is_closed
             or not are_poses(poses)
         ):
             return False
 
+        # A plain index costs less in NumPy than an array with one element.
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen, is_next=True)
         if self._batch.has_failed:
@@ -189,9 +229,28 @@ class StartingWorlds(SettledWorlds):
     def _starts_of_episodes(
         self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool
     ) -> F8:
-        """Move worlds to the maps of their numbers.
+        """Move worlds to the maps named in their states, and return their start poses.
 
-        Returns the start poses of boxes and robots, (k, b + m, 3): m, m, rad.
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        poses : (k, m, 3) float64 or None
+            Poses of the robots; None: the default ones, or drawn ones with `is_free`.
+        boxes : (k, b, 3) float64 or None
+            Poses of the boxes; None: their poses in the map.
+        is_free : bool
+            Whether to draw free places for the robots.
+
+        Returns
+        -------
+        (k, b + m, 3) float64
+            Start poses of boxes and robots: m, m, rad.
+
+        Raises
+        ------
+        ArgumentError
+            There is no room for a robot.
         """
         self._refuse(self._settle(chosen), chosen)
         count = len(self.box_names)
@@ -205,13 +264,15 @@ class StartingWorlds(SettledWorlds):
             )
             of = {
                 key: self._maps[key[0]].starts(self._robot_sets[key[1]])
+                # Many worlds share a map, whose starts are looked up once; unlike a
+                # set, the order is repeatable.
                 for key in dict.fromkeys(keys)
             }
             starts: F8 = np.stack([of[key] for key in keys])
             boxes = starts[:, :count] if boxes is None else boxes
             poses = starts[:, count:] if poses is None else poses
 
-        # Drawn after the boxes are known, because robots keep clear of them.
+        # Draw after the boxes are known, because robots keep a distance from them.
         if is_free:
             poses = self._sampled(
                 chosen, boxes if count else None, FREE_CLEARANCE_M, reachable=True
@@ -225,10 +286,23 @@ class StartingWorlds(SettledWorlds):
         )
 
     def _begin(self, chosen: I8, poses: F8, is_other: NDArray[np.bool_]) -> None:
-        """Start episodes at these poses.
+        """Start episodes at given poses.
 
-        `is_other` marks the worlds, (k,), whose models differ from before.
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        poses : (k, b + m, 3) float64
+            Poses of boxes and robots: m, m, rad.
+        is_other : (k,) bool
+            Worlds whose models differ from before.
+
+        Raises
+        ------
+        WorldFaultError
+            A written parameter is wrong.
         """
+        # A single robot set needs no change of bodies.
         if self._has_robot_sets:
             # Worlds with other models start from the initial state of their robot set.
             self._batch.equip(chosen[is_other])
@@ -237,6 +311,7 @@ class StartingWorlds(SettledWorlds):
         if self._log is not None:
             self._log.begin(chosen)
         self._check_begun(chosen)
+
         # The thread makes the maps of the next episodes while this one runs.
         if not self._maps.are_all_there:
             self._maps.prepare(
@@ -248,8 +323,8 @@ class StartingWorlds(SettledWorlds):
     ) -> F8:
         """Draw places at which the robots touch nothing, for starts or for goals.
 
-        Nothing moves. Draws are functions of seed and episode of each world, of the
-        robot, and of the number of the call for the world in its episode.
+        No body moves. Each draw depends on the seed and the episode of the world, on
+        the robot, and on the number of calls for the world in its episode so far.
 
         Parameters
         ----------
@@ -284,7 +359,27 @@ class StartingWorlds(SettledWorlds):
     def _sampled(
         self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool
     ) -> F8:
-        """Draw places in the maps of these worlds, for `sample_free` and `reset`."""
+        """Draw places in the maps of worlds, for `sample_free` and `reset`.
+
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        boxes : (k, b, 3) float64 or None
+            Poses of the boxes, from which robots keep the clearance.
+        clearance, reachable
+            See `sample_free`.
+
+        Returns
+        -------
+        (k, m, 3) float64
+            Poses of the robots: m, m, rad.
+
+        Raises
+        ------
+        ArgumentError
+            There is no room for a robot.
+        """
         if not len(chosen):
             return np.zeros((0, len(self.names), 3))
         places = self._batch.drawings.draw(
@@ -296,7 +391,9 @@ class StartingWorlds(SettledWorlds):
                 self._robot_sets[robot_set], clearance, reachable=reachable
             ),
         )
+
         if self._batch.has_failed:
+            # The kernel leaves NaN where it found no place.
             i = int(chosen[np.isnan(places).any(axis=(1, 2))][0])
             what = f"{len(self.names)} robots" if len(self.names) > 1 else "a robot"
             raise ArgumentError(

@@ -9,14 +9,17 @@ import numpy as np
 from botyard.devices.devicereader import warm_up as warm_up_views
 from botyard.devices.ranging import warm_up as warm_up_ranging
 from botyard.engine.kernels.masses import move_masses
+from botyard.engine.sharedstep import SharedStep
 from botyard.engine.wallgrid import build_grid
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
+from botyard.processes.parallel import Workers
 from botyard.sim.contacts import nearest
 from botyard.sim.neighbours import nearby
 from botyard.sim.simulation import Simulation
+from botyard.worlds.sharedworld import SharedWorld
 from botyard.worlds.worlds import Worlds
 
 
@@ -28,8 +31,8 @@ def warm_up(
     Parameters
     ----------
     before_sensors : callable
-        Called before range sensors are used, for a caller whose other process compiles
-        their kernels at the same time.
+        Called before range sensors are used. If another process compiles their kernels
+        at the same time, the function can wait for it.
     masses : bool
         Whether to include the kernels of bodies with mass.
     """
@@ -43,6 +46,7 @@ def warm_up(
     before_sensors()
     robot.laser.read()
     warm_up_views()
+
     # Building a grid with walls compiles the kernels of maps.
     sim.replace_scene(
         Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]]))
@@ -73,12 +77,14 @@ def warm_up_worlds() -> None:
     worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
     worlds.sample_free()
     worlds.near_walls(reach=1.0)
+
     # One robot alone has no neighbours.
     nearby(np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), 1)
     world = worlds.world(0)
     world.fleet.within(1.0)
     world.fleet.range_and_bearing(1.0)
     nearest(world.core, 0, 1.0)
+    _warm_up_threads(world, worlds)
     crate = BoxObject(
         name="box",
         pose=Pose(1.0, 1.0),
@@ -90,10 +96,19 @@ def warm_up_worlds() -> None:
     Worlds(Scene(), "p3dx", 1, boxes=[crate], step=0.01).step()
 
 
+def _warm_up_threads(sim: Simulation, worlds: Worlds) -> None:
+    """Compile or load the kernels of steps of several threads, which large worlds need."""
+    workers, engine = Workers(1, "kernels"), sim.core.engine
+    now = engine.packed, engine.clock.dt, engine.seed_word, engine.clock.tick
+    SharedStep(workers).advance(*now, 1)
+    SharedWorld(workers, worlds._batch.arguments(0)).step(1)
+    workers.close()
+
+
 def has_mass_kernels() -> bool:
     """Return whether the kernels of bodies with mass are loaded.
 
-    The first step with such a body then takes no longer than others.
+    If they are, the first step with such a body takes no longer than other steps.
     """
     return move_masses.is_at_hand
 

@@ -25,15 +25,16 @@ from botyard.native.kinds import Pack
 from botyard.worlds.robot_sets import RobotSet
 
 SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise", "missing")
-"""Columns of `Fans` that each world has for itself."""
+"""Columns of `Fans` of which each world has its own copy."""
 ERRING_BODIES: Final = ("wheels",)
 """Arrays of `Bodies` that are a part of each world's state."""
 DERIVED_BODIES: Final = ("world", "placed", "leeway")
-"""Arrays of `Bodies` that each world has for itself."""
-THREAD_BODIES: Final = ("scratch", "near", "lead")
-"""Arrays of `Bodies` that each thread has for itself."""
+"""Arrays of `Bodies` of which each world has its own copy."""
+THREAD_BODIES: Final = ("scratch", "near", "lead", "trail", "ground")
+"""Arrays of `Bodies` of which each thread has its own copy."""
+# Most bodies touch few others at two points each; the rest is reserve for piles.
 CONTACTS, CONTACTS_PER_MASS = 64, 16
-"""Contacts of bodies with mass that a world has room for, plus those for each body."""
+"""Room of a world for contacts of bodies with mass: a basic number, and one per body."""
 PAIRS_PER_BODY: Final = 64
 """Pairs of near bodies that a thread has room for, per body."""
 WALLS_PER_MASS: Final = 2048
@@ -74,13 +75,25 @@ class Plan:
         return len(self.robot_sets[0].state.pose)
 
     def lateness(self, robot_set: RobotSet) -> Lateness:
-        """Return the initial commands and readings under way for a robot set."""
+        """Return the arrays of commands and readings under way for a world of a robot set.
+
+        Parameters
+        ----------
+        robot_set : RobotSet
+            Robots of a world.
+
+        Returns
+        -------
+        Lateness
+            Empty rings with room for `late_steps`, and the delays of the models.
+        """
         m, d, r = (
             self.bodies,
             len(robot_set.fans),
             (self.bodies - self.boxes) * self.readings,
         )
         commands = [spec.commands for spec in robot_set.specs]
+
         # One slot for each step, and one for a value that waits for a cycle of its
         # robot or is available.
         room = 0 if self.late_steps is None else self.late_steps + 2
@@ -105,18 +118,40 @@ class Plan:
 
 
 class Kind:
-    """Data shared by worlds with the same robot set.
+    """Data that all worlds with one robot set share.
 
-    `state` holds the contents of their states when robots are added, by name.
+    Parameters
+    ----------
+    plan : Plan
+        Properties of the batch.
+    robot_set : RobotSet
+        Bodies of these worlds.
+    has_masses : bool
+        Whether any body of the batch has mass.
+
+    Attributes
+    ----------
+    bodies, fans : Bodies, Fans
+        Shapes and range sensors.
+    devices : (d,) int64
+        Numbers of all range sensors.
+    shapes : Pack of MassShapes
+        Masses and convex pieces; empty without masses.
+    state : dict of str to array
+        Contents of a world's state when robots are added, by name.
     """
 
     def __init__(self, plan: Plan, robot_set: RobotSet, *, has_masses: bool) -> None:
-        self.bodies = robot_set.bodies
+        # Worlds may have maps with and without zones on the floor, so there is room.
+        self.bodies = robot_set.bodies._replace(
+            ground=np.zeros((len(robot_set.bodies.radius), 3))
+        )
         self.fans = fans_of(robot_set.fans)
         self.devices = np.arange(len(robot_set.fans))
         self.shapes = Pack(build_shapes(robot_set.specs if has_masses else ()))
         self.state: dict[str, NDArray[Any]] = {
             **robot_set.state._asdict(),
+            # Limits and errors are parameters of each world, see `Worlds.param`.
             **{name: getattr(self.fans, name) for name in SENSOR},
             **{name: getattr(robot_set.bodies, name) for name in ERRING_BODIES},
             **plan.lateness(robot_set)._asdict(),
@@ -124,7 +159,17 @@ class Kind:
 
 
 class Workspace:
-    """Scratch arrays of one thread. `size` is the size of a world's state, bytes."""
+    """Scratch arrays of one thread.
+
+    Parameters
+    ----------
+    plan : Plan
+        Properties of the batch.
+    kinds : sequence of Kind
+        Robot sets; arrays have room for the largest one.
+    size : int
+        Size of a world's state, bytes.
+    """
 
     def __init__(self, plan: Plan, kinds: Sequence[Kind], size: int) -> None:
         self.bodies: dict[str, NDArray[Any]] = {
@@ -135,6 +180,7 @@ class Workspace:
         }
         self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
         count = (plan.bodies - plan.boxes) * plan.readings
+
         # Each robot set has its own array: places without a sensor stay NaN.
         self.raw = [np.full(count, np.nan) for _ in kinds]
         # Only late readings keep laser returns.
@@ -151,13 +197,15 @@ class Workspace:
                     n,
                     slots=n,
                     corners=max(len(one.corners) for one in shapes),
-                    # Never more than all pairs of bodies
+                    # There are never more pairs than all pairs of bodies.
                     pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
                     walls=WALLS_PER_MASS * masses,
                     touches=_room_for_contacts(masses),
                 ),
                 before=np.zeros((n, 3)),
                 before_vel=np.zeros((n, 3)),
+                # Bodies are solved in the order of their identities, so that rows do
+                # not matter for results.
                 order=np.argsort(uid[:n], kind="stable"),
                 # Only worlds with mass may have to return to their previous state.
                 row=np.zeros(size if masses else 0, np.uint8),
@@ -166,19 +214,37 @@ class Workspace:
         self._near: I4 = np.zeros(0, np.int32)
 
     def pack(self, grid: Grid) -> Pack[Grid]:
-        """Return a grid with a workspace of this thread, which its grids share."""
+        """Return a grid with the workspace that all grids of this thread share.
+
+        Parameters
+        ----------
+        grid : Grid
+            Grid of a map. Its other arrays are shared by all threads, which only read
+            them.
+        """
+        # The array only grows, and grids that still use the smaller array keep it
+        # alive.
         if len(self._near) < len(grid.seg):
             self._near = np.zeros(len(grid.seg), np.int32)
         return Pack(grid._replace(near=self._near))
 
 
 def shape_of(kinds: Sequence[Kind], name: str) -> tuple[int, ...]:
-    """Return the shape that holds an array of `Bodies` of every robot set."""
+    """Return the shape that holds an array of `Bodies` of every robot set.
+
+    Parameters
+    ----------
+    kinds : sequence of Kind
+        Robot sets.
+    name : str
+        Name of the array in `Bodies`.
+    """
     return _greatest(getattr(kind.bodies, name) for kind in kinds)
 
 
 def _greatest(arrays: Iterable[NDArray[Any]]) -> tuple[int, ...]:
-    """Return the shape of an array that holds each of some arrays."""
+    """Return the shape of an array that has room for each of some arrays."""
+    # Rows are equally long for all robot sets, so that one block holds them.
     return tuple(
         max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)
     )
@@ -197,7 +263,22 @@ def _room_for_contacts(masses: int) -> int:
 def state_fields(
     plan: Plan, kinds: Sequence[Kind], *, has_masses: bool
 ) -> list[tuple[str, DTypeLike, tuple[int, ...]]]:
-    """Return names, types and shapes of the arrays of a world's state; see `Batch`."""
+    """Return names, types and shapes of the arrays of a world's state; see `Memory`.
+
+    Parameters
+    ----------
+    plan : Plan
+        Properties of the batch.
+    kinds : sequence of Kind
+        Robot sets; an array has room for the largest one.
+    has_masses : bool
+        Whether there are bodies with mass.
+
+    Returns
+    -------
+    list of (name, dtype, shape)
+        Fields of `Blocks`, in the order in memory.
+    """
     m, r = plan.bodies, plan.readings
     shapes = kinds[0].shapes.value
     mass, table = (

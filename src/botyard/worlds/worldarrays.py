@@ -25,7 +25,7 @@ from botyard.worlds.robot_sets import RobotSets
 
 
 class WorldArrays(ReadOnly):
-    """Arrays of worlds with a row for each world."""
+    """Live arrays of many worlds: poses, velocities, ranges, commands; row i belongs to world i."""
 
     _copying: ClassVar[str] = (
         "keep a copy of the state (worlds.state.copy()), or copy one world "
@@ -61,9 +61,9 @@ class WorldArrays(ReadOnly):
         }
     )
     names: tuple[str, ...]
-    """Names of the robots of each world."""
+    """Names of the robots, the same in each world."""
     box_names: tuple[str, ...]
-    """Names of the boxes of each world."""
+    """Names of the boxes, the same in each world."""
     pose: F8
     """True poses, (n, m, 3) for m robots: m, m, rad."""
     odom: F8
@@ -91,17 +91,21 @@ class WorldArrays(ReadOnly):
     0: none, 1: a wall, 2: another robot or a box (`Contact`).
     """
     other: I8
-    """Number of that robot, (n, m); box j is m + j, −1 none."""
+    """Number of the robot or box that stopped each robot, (n, m).
+
+    Box j has the number m + j; −1: none."""
     command: F8
     """Commanded velocities, (n, m, 3), writable.
 
-    They are forward and leftward, m/s; turn rate, rad/s. Episodes start with 0.
+    They are forward and leftward velocity, m/s, and turn rate, rad/s. Episodes start
+    with 0.
     """
     state: U1
     """Values that a step passes to the next one, with readings, (n, S) bytes, writable.
 
     ``worlds.state[5] = worlds.state[3]`` lets world 5 continue from the state of world
-    3, and ``state.copy()`` keeps all. Only for worlds of the same arguments.
+    3, and ``state.copy()`` keeps all. A state fits only
+    into `Worlds` made with the same arguments.
     """
     tick: I8
     """Number of steps done in the present episode, (n,)."""
@@ -113,12 +117,13 @@ class WorldArrays(ReadOnly):
     _batch: Batch
     _robot_sets: RobotSets
     _robots: slice
-    """Rows of robots, which follow the boxes."""
+    """Rows of the robots among the bodies of a world; boxes come first."""
     _has_robot_sets: bool
-    """Whether worlds may have several robot sets."""
+    """Whether the worlds of this object can have different robot sets."""
 
     def _adopt(self) -> None:
-        """Make the public arrays from the arrays of the batch."""
+        """Make the public arrays as views of the arrays of the batch."""
+        # All of these arrays are views of one block: a step writes them without a copy.
         state = self._batch.state
         counts, seeds = state.all("counts"), state.all("seeds")
         self._counts: I8 = counts
@@ -132,7 +137,7 @@ class WorldArrays(ReadOnly):
         mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
 
         def shown(array: NDArray[Any]) -> NDArray[Any]:
-            # Only kernels write these arrays; a view stays live.
+            # Programs only read these arrays; a view stays live.
             array.flags.writeable = False
             return array
 
@@ -152,8 +157,9 @@ class WorldArrays(ReadOnly):
 
     @property
     def model_id(self) -> I8:
-        """Number of each robot's model among its possible models, (n, m). A copy."""
+        """Copy of the number of each robot's model among its possible models, (n, m)."""
         if not self._has_robot_sets:
+            # No column exists in the common case, hence zeros of the documented shape.
             return np.zeros((len(self), len(self.names)), np.int64)
         return self._robot_sets.models[self._robot_set_ids]
 
@@ -164,7 +170,7 @@ class WorldArrays(ReadOnly):
         return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
 
     def _repr_html_(self) -> str:
-        """Return the table for notebooks: first worlds, and first robot of each."""
+        """Return an HTML table for notebooks: the first worlds, each with its first robot."""
         rows = [
             (
                 i,
@@ -183,8 +189,9 @@ class WorldArrays(ReadOnly):
                 )
             )
         ]
-        # Empty rows stand for the omitted worlds, because the table shows only their
-        # number.
+
+        # Empty rows represent the omitted worlds, which the table only counts, not
+        # shows.
         rows += [()] * (len(self) - len(rows))
         title = f"{len(self)} worlds of {', '.join(self.names)}, steps of {self.dt:g} s"
         heads = (
@@ -198,6 +205,7 @@ class WorldArrays(ReadOnly):
             "heading, rad",
             "contact",
         )
+
         return page(title, heads, rows)
 
     @property
@@ -207,7 +215,7 @@ class WorldArrays(ReadOnly):
 
     @property
     def seeds(self) -> U8:
-        """`Simulation` seeds of the present episodes, (n,) uint64. A copy.
+        """Copy of the `Simulation` seeds of the present episodes, (n,) uint64.
 
         The seed of episode 0 is the seed of the world.
         """
@@ -219,33 +227,39 @@ class WorldArrays(ReadOnly):
         Each world, and each robot or sensor, has its own value. Resets do not change
         them.
 
-        ===================================  =================================================
-        ``max_speed``, ``top_speed``         (n, m, 3): speed limits, both of which apply,
-                                             m/s, m/s, rad/s; 0 … 1000
-        ``accel``, ``decel``                 (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is
-                                             immediate
-        ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional
-                                             errors of odometry
-        ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each
-                                             transducer of a ring, m
-        ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
-        ``range_missing``                    (n, b): fraction of readings without a return,
-                                             0 … 1
-        ``range_latency``, ``range_jitter``  (n, d): latency and jitter of readings of each
-                                             laser and ring, s; jitter at most latency
-        ``range_rate``                       (n, d): measurement rate of each laser and ring,
-                                             Hz; 0: in each step
-        ``command_latency``, ``…_jitter``    (n, m): latency and jitter of commands, s;
-                                             jitter at most latency
-        ``command_rate``                     (n, m): rate of robots' control cycles, Hz; 0:
-                                             each step is one
-        ``command_scale``                    (n, m, 3): factors of velocity commands
-        ``wheel_ratio``                      (n, m): diameter of the right wheel divided by
-                                             the left one's; 0.5 … 2
-        ===================================  =================================================
+        ``max_speed``, ``top_speed``
+            (n, m, 3): speed limits, both of which apply, m/s, m/s, rad/s; 0 … 1000
+        ``accel``, ``decel``
+            (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is immediate
+        ``odometry_error_low``, ``odometry_error_high``
+            (n, m, 3): least and greatest proportional errors of odometry
+        ``range_min``, ``range_max``
+            (n, b): limits of ranges of each laser, and each transducer of a ring, m
+        ``range_noise``, ``bearing_noise``
+            (n, b): half-widths of the errors of ranges, m, and bearings, rad
+        ``range_missing``
+            (n, b): fraction of readings without a return, 0 … 1
+        ``range_latency``, ``range_jitter``
+            (n, d): latency and jitter of readings of each laser and ring, s; jitter at
+            most latency
+        ``range_rate``
+            (n, d): measurement rate of each laser and ring, Hz; 0: in each step
+        ``command_latency``, ``command_jitter``
+            (n, m): latency and jitter of commands, s; jitter at most latency
+        ``command_rate``
+            (n, m): rate of robots' control cycles, Hz; 0: each step is a cycle
+        ``command_scale``
+            (n, m, 3): factors of velocity commands
+        ``wheel_ratio``
+            (n, m): diameter of the right wheel divided by the left one's; 0.5 … 2
 
         Latencies may be up to `max_latency`, and rates below the rate of steps need it.
         Cycles and measurements are counted from tick 0 of each episode.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter, from this list.
 
         Raises
         ------

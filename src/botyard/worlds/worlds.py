@@ -27,10 +27,11 @@ from botyard.engine.batchchecks import MAX_COORDINATE
 from botyard.engine.batchlayout import (
     Contact,
 )
-from botyard.engine.commands import SetVelocities
-from botyard.engine.kernels.latency import COUNT, SCALE
+from botyard.engine.kernels.delayrings import COUNT
+from botyard.engine.kernels.latency import SCALE
 from botyard.engine.layout import F8
 from botyard.engine.rng import DEFAULT_SEED
+from botyard.engine.velocities import SetVelocities
 from botyard.errors import ArgumentError, BotyardError, NotNowError, WorldFaultError
 from botyard.model.obstacles import BoxObject
 from botyard.processes.parallel import lock
@@ -52,15 +53,26 @@ from botyard.worlds.robot_sets import Robots, RobotSets, slots_of
 from botyard.worlds.starting import Mask, StartingWorlds
 from botyard.worlds.workspaces import Plan
 
+# A typing error must not allocate all memory of the computer.
 MAX_WORLDS: Final = 1_000_000
+"""Highest number of worlds in one object."""
 MAX_MAP_POOL: Final = 1_000_000_000
 """Upper bound of `map_pool`."""
 MAX_STEPS: Final = 1_000_000_000
 """Highest number of steps in one call."""
 
 
+# A typed dictionary lets type checkers know the names behind `**errors`.
 class Errors(TypedDict, total=False):
-    """Error settings of all robots of worlds."""
+    """Error settings of all robots of worlds.
+
+    Attributes
+    ----------
+    sensor_noise : bool
+        Whether sensors have errors.
+    odometry_error : str
+        When errors of odometry are drawn; see `Simulation`.
+    """
 
     sensor_noise: bool
     odometry_error: str
@@ -79,7 +91,7 @@ class Worlds(StartingWorlds):
         or a function that makes the map of a number, which another thread calls.
     robots : str, Path, RobotSpec, or sequence of them
         Robots of each world, as for `Simulation.add_robot`: a model, or one for each robot.
-        Several models may stand in the place of one; each episode uses one of them, drawn
+        An item may also be a sequence of models: each episode uses one of them, drawn
         by its seed. ``["p3dx", ["amigo", "p3at"]]`` are two robots; ``[["p3dx", "p3at"]]``
         is one.
     n : int
@@ -89,7 +101,8 @@ class Worlds(StartingWorlds):
     step : float
         Simulated time of one step, s.
     threads : int
-        Number of threads that step worlds; results are the same for any number.
+        Number of threads that step worlds; results are the same for any number. With
+        fewer worlds than threads, several threads share a large world.
     map_pool : int
         Number of maps of a function in use at a time: the first `map_pool` maps in the
         first `map_pool` episodes of each world, then the next ones.
@@ -104,9 +117,9 @@ class Worlds(StartingWorlds):
         the same boxes, at any poses.
     max_latency : float, optional
         Highest latency with jitter of commands and readings that `param` may set, s.
-        Default: the highest one of the models. Values under way take memory: one scan for
-        each step of latency, and two. Rates of commands and measurements below the rate of
-        steps also need it; 0 is enough for them.
+        Default: the highest one of the models. Values under way take the memory of as
+        many scans as the latency has steps, and of two more. Rates of commands and
+        measurements below the rate of steps also need it; 0 is enough for them.
     **errors
         ``sensor_noise`` and ``odometry_error`` as for `Simulation`.
 
@@ -146,16 +159,21 @@ class Worlds(StartingWorlds):
                 f"Worlds() got an unexpected keyword argument '{unknown[0]}'"
             )
 
-        # Checked by `Simulation`, which is made with them for each robot set.
+        # `Simulation` checks these settings when it is made for each robot set.
         settings: dict[str, Any] = {"step": step, **errors}
         own_seeds = seeds_of_worlds(seeds, n)
         first = np.zeros(n, np.int64)
         self._maps = Maps(scenes, map_pool, checked_boxes(boxes))
+        # The first map gives the boxes, for which the rows of all worlds are laid out.
         number = int(self._maps.numbers(own_seeds[:1], first[:1])[0])
         self._robot_sets = RobotSets(
             slots, sensors, max_latency, self._maps[number].scene.boxes, settings
         )
+        # Set after the robot sets exist; from now on the thread also searches start
+        # poses.
         self._maps.robot_set = self._robot_sets[0]
+        # The class refuses assignment to public attributes, so that a write goes to the
+        # dictionary.
         vars(self).update(
             names=self._robot_sets.names, box_names=self._robot_sets.box_names
         )
@@ -178,8 +196,10 @@ class Worlds(StartingWorlds):
         self._copies = Copies(self._batch, self._maps, self._robot_sets, settings)
         self._adopt()
         self._rows = self._batch.rows
-        """Function that prepares calls of kernels for all worlds, for tasks."""
+        """Function that prepares calls of a kernel for all worlds; learning tasks use it."""
         self._log: EpisodeLog | None = None
+        # Seeds and map numbers come first: the draws of the first episode depend on
+        # them.
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
         self._map_ids[:] = self._maps.numbers(own_seeds, first)
@@ -216,10 +236,12 @@ class Worlds(StartingWorlds):
         ArgumentError
             An argument is wrong.
         WorldFaultError
-            A written command, parameter or state is wrong. The affected worlds have not moved
-            then; all others have. Its `faults` state the reason for each. It is an
-            ArgumentError.
+            A written command, parameter or state is wrong. In this case, the affected
+            worlds have not moved; all others have. The error's `faults` state the
+            reason for each. The error is an ArgumentError.
         """
+        # The usual plain number skips the full check, which takes a part of a short
+        # step.
         if type(k) is not int or not 0 <= k <= MAX_STEPS:
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
@@ -235,6 +257,8 @@ class Worlds(StartingWorlds):
                     chosen,
                 )
 
+            # The log copies commands before the step, because the caller may change
+            # them later.
             if self._log is not None:
                 self._log.before(chosen, k)
             try:
@@ -247,6 +271,7 @@ class Worlds(StartingWorlds):
 
             if self._log is not None:
                 self._log.after(chosen)
+                # A world that has not moved must not repeat this call.
                 if self._batch.has_failed:
                     self._log.take_back(self._failed(chosen))
 
@@ -261,7 +286,7 @@ class Worlds(StartingWorlds):
                 }
 
             if faults:
-                raise WorldFaultError(faults, "; it has not moved")
+                raise WorldFaultError(faults, "; the world has not moved")
 
     def cast(
         self,
@@ -279,7 +304,7 @@ class Worlds(StartingWorlds):
         Parameters
         ----------
         xy : (n, k, 2) or (k, 2) array
-            k places in each world, or the same in all of them, m.
+            k places in each world, or the same k places in all worlds, m.
         bearing : (n, k) array
             Directions in the world frame, rad.
         range_max : float
@@ -308,12 +333,17 @@ class Worlds(StartingWorlds):
         directions = np.ascontiguousarray(
             array_of(bearing, "bearing", np.float64, (n, k))
         )
+
+        # `not … <= …` also refuses NaN.
         if (
+            # `<=` is false for NaN, so that the negation refuses it.
             not (np.abs(places) <= MAX_COORDINATE).all()
             or not (np.abs(directions) <= MAX_COORDINATE).all()
         ):
             raise ArgumentError(
-                f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}"
+                f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}, found "
+                f"magnitudes up to {np.abs(places).max(initial=0.0):g} and "
+                f"{np.abs(directions).max(initial=0.0):g}"
             )
 
         ranges = np.empty((n, k)) if out is None else out
@@ -346,8 +376,8 @@ class Worlds(StartingWorlds):
         Parameters
         ----------
         xy : (n, k, 2) or (k, 2) array, optional
-            k places in each world, or the same in all of them, m. Default: the positions of the
-            robots.
+            k places in each world, or the same k places in all worlds, m. Default: the positions
+            of the robots.
         reach : float
             Greatest distance of a wall, m.
         count : int
@@ -369,8 +399,12 @@ class Worlds(StartingWorlds):
         count = arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
         places = places_of(self.pose[:, :, :2] if xy is None else xy, "xy", len(self))
         n, k = places.shape[:2]
+        # The negation of `<=` also refuses NaN.
         if not (np.abs(places) <= MAX_COORDINATE).all():
-            raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
+            raise ArgumentError(
+                f"xy: expected numbers within ±{MAX_COORDINATE:g}, found magnitudes up to "
+                f"{np.abs(places).max():g}"
+            )
         walls = np.empty((n, k, count, 4))
         with self._lock:
             self._refuse(self._settle())
@@ -383,13 +417,18 @@ class Worlds(StartingWorlds):
 
         Robots at equal distances are in the order of `names`.
 
+        Parameters
+        ----------
+        k : int
+            Number of neighbours, 1 … 10,000.
+
         Returns
         -------
         Nearby
-            Numbers of the robots, (n, m, k) int64; distances, (n, m, k), m; their poses in the
-            frame of each robot, (n, m, k, 3): m, m, rad; their velocities along its axes,
-            relative to the world, (n, m, k, 3): m/s, m/s, rad/s. Where there are fewer than `k`
-            others: −1, inf and 0.
+            Numbers of the robots, (n, m, k) int64; distances, (n, m, k), m; their poses
+            in the frame of each robot, (n, m, k, 3): m, m, rad; their velocities along
+            its axes, relative to the world, (n, m, k, 3): m/s, m/s, rad/s. Where there
+            are fewer than `k` others: −1, inf and 0.
 
         Raises
         ------
@@ -403,20 +442,28 @@ class Worlds(StartingWorlds):
     def world(self, i: int) -> Simulation:
         """Return an independent simulation that continues from the state of world `i`.
 
+        Parameters
+        ----------
+        i : int
+            Number of the world. A negative one is refused.
+
         Raises
         ------
         ArgumentError
-            There is no world of that number, or its written state does not belong to these
-            worlds.
+            There is no world of that number, or its written state does not belong to
+            these worlds.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
         with self._lock:
+            # Only this world must be valid: a fault elsewhere is no reason to refuse
+            # the copy.
             self._refuse(self._wrong_numbers(), np.array([i]))
             try:
                 return self._copy_of_world(i)
             except BotyardError as error:
                 raise ArgumentError(
-                    f"world {i}: its state does not belong to these worlds: {error}"
+                    f"world {i}: expected a state of these worlds, found another "
+                    f"one: {error}"
                 ) from error
 
     def _copy_of_world(self, i: int) -> Simulation:
@@ -428,11 +475,14 @@ class Worlds(StartingWorlds):
             name: self._batch.state.of(i, name)[self._robots]
             for name in ("channel", "target", "sent_times")
         }
+        # Targets hold scaled commands, so that unscaled ones would always differ.
         scaled = self.command[i] * of["channel"][:, SCALE : SCALE + 3]
         news = (scaled != of["target"]).any(axis=1) | (
             of["sent_times"][:, 0, COUNT] > 0
         )
+
         if news.any():
+            # Copy the rows, because they are live and the simulation may keep them.
             v, vy, w = self.command[i, news].T.copy()
             sim.core.accept_velocities(
                 SetVelocities(sim.fleet.robot_rows[news], v, w, vy)
@@ -445,8 +495,9 @@ class Worlds(StartingWorlds):
     def keep_episodes(self) -> None:
         """Keep the data to repeat the last episodes of each world, see `repeat`.
 
-        It starts with the next episode of each world, or at tick 0. It takes 56 bytes
-        for each call of `step`, robot and world, and two states of each world.
+        The record starts with the next episode of each world, or with the present one
+        if its tick is 0. It takes 56 bytes per robot and call of `step` in each world,
+        and two states of each world.
         """
         with self._lock:
             if self._log is None:
@@ -512,10 +563,11 @@ class Worlds(StartingWorlds):
     def close(self) -> None:
         """End all threads, as ``with Worlds(…) as worlds`` does at its end.
 
-        Later steps and resets raise `NotNowError`; arrays stay.
+        Later steps and resets raise `NotNowError`; arrays stay valid.
         """
         with self._lock:
             self._is_closed = True
+            # Within the lock, so that no step of another thread is under way.
             self._batch.close()
             self._maps.close()
 

@@ -38,21 +38,24 @@ TIMES: Final = 8000
 
 @dataclass(frozen=True)
 class Moment:
-    """An event of a capture; `packet`: None: a sample of ours was written."""
+    """An event of a capture.
+
+    Without a packet it stands for a sample that our writer wrote.
+    """
 
     at: float
     source: Address = ("", 0)
     packet: bytes | None = None
 
     def line(self) -> str:
-        """As text."""
+        """Return the event as a line of text."""
         if self.packet is None:
             return f"{self.at:.4f} tick\n"
         return f"{self.at:.4f} {self.source[0]} {self.source[1]} {self.packet.hex()}\n"
 
 
 def path_of(vendor: str) -> Path:
-    """Where the capture of a vendor's peers is."""
+    """Return the path of the capture of a vendor's peers."""
     return FOLDER / f"rtps-{vendor}.txt.gz"
 
 
@@ -77,8 +80,9 @@ def read(path: Path) -> list[Moment]:
 
 
 class Scene:
-    """Our endpoints: made in the same order, they have the same identifiers when a
-    capture is recorded and when it is replayed.
+    """Our endpoints.
+
+    Created in the same order, they have the same identifiers in recording and replay.
     """
 
     def __init__(self, part: Participant, now: float) -> None:

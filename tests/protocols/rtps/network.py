@@ -1,5 +1,5 @@
-"""Participants on a network of their own with a clock of its own, which loses, repeats
-and reorders packets as it is told.
+"""A simulated network with a clock, which loses, repeats and reorders packets as
+configured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EPOCH = 1.7e9
 
 @dataclass
 class Node:
-    """A participant, its address, and when it wants to be called."""
+    """A participant with its address and the time of its next call."""
 
     part: Participant
     address: Address
@@ -57,11 +57,10 @@ class Network:
         self._made = 0
 
     def add(self, **more: object) -> Node:
-        """A participant that comes now."""
+        """Add a participant now."""
         self._made += 1
-        taken = {
-            node.address for node in self.nodes
-        }  # those that are free again are used again
+        # Addresses of participants that have left are used again.
+        taken = {node.address for node in self.nodes}
         address = next(
             a for k in range(250) if (a := (f"10.0.0.{k + 1}", 7410)) not in taken
         )
@@ -72,7 +71,7 @@ class Network:
         return node
 
     def remove(self, node: Node, *, politely: bool = False) -> None:
-        """A participant ends: by leaving, or as if its process had been killed."""
+        """End a participant: it leaves, or stops as if its process had been killed."""
         if politely:
             node.part.announce_departure(self.now)
             self._collect(node)
@@ -99,10 +98,10 @@ class Network:
                     )
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance time."""
         end = self.now + seconds
         while True:
-            # what was written in between must leave
+            # Packets written since the last turn must leave.
             for node in self.nodes:
                 node.due = min(node.due, node.part.due(self.now))
                 self._collect(node)

@@ -1,5 +1,6 @@
-"""What programs do in their callables: they raise, and close the endpoint that calls
-and others. Nothing stalls, nothing is left.
+"""Callbacks of programs that raise, or close their own and other endpoints.
+
+Nothing stalls and nothing leaks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import pytest
 
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.participant import Participant
-from botyard.protocols.rtps.reader import Reader, Sample
+from botyard.protocols.rtps.reader import Reader
+from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.topicwriters import TopicWriter
 from tests.protocols.rtps.network import Network
 from tests.protocols.rtps.test_delivery import CDR, RELIABLE, Got, payload, wait
@@ -19,7 +21,7 @@ from tests.protocols.rtps.test_hostile import SOURCE, Attacker, alone
 
 
 class Taken(list[int]):
-    """Numbers that a reader took; `act` is called with each one."""
+    """Numbers that a reader took; `act` is called with each number."""
 
     act: Callable[[int], object] = staticmethod(lambda number: None)
 
@@ -29,14 +31,14 @@ class Taken(list[int]):
 
 
 def fail(number: int) -> None:
-    """What is wrong in a program."""
+    """Raise the error of a faulty program."""
     raise ValueError(number)
 
 
 def listening(
     part: Participant, count: int
 ) -> tuple[list[Taken], list[Reader], Attacker, bytes]:
-    """Readers of one topic, and a writer of it; its entity id."""
+    """Create readers of one topic and a writer; return its entity id."""
     takes = [Taken() for _ in range(count)]
     readers = [part.reader("rt/a", "T", take, RELIABLE, 0.0) for take in takes]
     attacker = Attacker(part, SOURCE)
@@ -44,7 +46,7 @@ def listening(
 
 
 def test_a_take_that_raises_keeps_nothing_from_others() -> None:
-    """Neither later samples, nor those that were held, nor those of other readers."""
+    """Later samples, held samples and samples of other readers are delivered."""
     (one, other), _, attacker, writer = listening(alone(), 2)
     one.act = fail
     for number in (2, 3, 5):
@@ -61,7 +63,7 @@ def test_a_take_that_raises_keeps_nothing_from_others() -> None:
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("kind", ["held", "fragments", "skipped"])
 def test_readers_closed_in_a_take(first: int, kind: str) -> None:
-    """The one that takes, and one that would be next."""
+    """The taking reader, and the reader that would be next."""
     part = alone()
     takes, readers, attacker, writer = listening(part, 2)
     pair = wire.ANY + writer
@@ -89,8 +91,8 @@ def test_readers_closed_in_a_take(first: int, kind: str) -> None:
 
 
 def test_endpoints_closed_when_they_are_matched() -> None:
-    """In the `changed` of one of them; those that come while there is already somebody,
-    too.
+    """Closed in the `changed` of one of them, also while a remote endpoint is already
+    matched.
     """
     part = alone()
     readers: list[Reader] = []
@@ -123,8 +125,9 @@ def test_endpoints_closed_when_they_are_matched() -> None:
 
 
 def test_a_changed_that_raises_keeps_nothing_from_being_matched() -> None:
-    """All endpoints of a participant that comes are matched, whatever the first one's
-    callable does; so they are parted when it is lost.
+    """All endpoints of a new participant are matched, whatever the first callback does.
+
+    The same holds for their unmatching.
     """
     network = Network()
     one, other = network.add(), network.add()

@@ -1,7 +1,7 @@
-"""What Fast DDS and Cyclone DDS peers once sent, fed to a participant again: discovery,
-matching, samples, fragments, requests, leaving.
+"""Captured packets of Fast DDS and Cyclone DDS peers, replayed to a participant:
+discovery, matching, samples, fragments, requests, leaving.
 
-`tests.ros.captures` records them anew.
+`tests.ros.captures` records them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Replay:
     Attributes
     ----------
     out : list of (bytes, Address)
-        What it sent.
+        Sent packets.
     met : set of bytes
         GUID prefixes of participants that were verified.
     matched : dict of set of str
@@ -68,7 +68,7 @@ class Replay:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_what_peers_sent_is_understood(vendor: str) -> None:
-    """All of it, as when it was recorded."""
+    """All packets have the same effect as at the recording."""
     replay = Replay(capture.read(capture.path_of(vendor)))
     part, scene = replay.part, replay.scene
     assert len(replay.met) >= 2
@@ -110,7 +110,7 @@ def test_what_peers_sent_is_understood(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_captures_twice_and_out_of_order(vendor: str) -> None:
-    """As over a network that repeats and reorders what peers sent: the same, no sample
+    """Repeated and reordered packets have the same effect, and no sample is delivered
     twice.
     """
     moments = capture.read(capture.path_of(vendor))
@@ -128,7 +128,8 @@ def test_captures_twice_and_out_of_order(vendor: str) -> None:
         samples,
     ) in (
         once.scene.samples.items()
-    ):  # one whose fragments came before their writer was known is not sent again here
+        # A sample whose fragments came before its writer was known is not sent again here.
+    ):
         again = replay.scene.samples[topic]
         assert set(again) == set(samples) and len(samples) - 3 <= len(again) <= len(
             samples
@@ -141,8 +142,9 @@ def test_captures_twice_and_out_of_order(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_captures_with_bytes_flipped(vendor: str) -> None:
-    """One bit of each packet, and each packet cut: nothing is raised, and what was not
-    damaged still counts.
+    """One flipped bit in each packet, and each packet truncated:
+
+    no exception, and undamaged parts still count.
     """
     moments = capture.read(capture.path_of(vendor))
     for seed in range(3):

@@ -1,5 +1,5 @@
 """Crowds of participants and endpoints: the work of one call is bounded, and one
-address leaves room for the others.
+address leaves room for others.
 
 Work is counted in calls of Python functions, not in time.
 """
@@ -30,7 +30,7 @@ ms.
 
 
 def calls_of(act: Callable[[], Any]) -> int:
-    """How many functions of Python are called, generators that go on too."""
+    """Return the number of called Python functions, including resumed generators."""
     count = 0
 
     def look(_frame: Any, event: str, _arg: Any) -> None:
@@ -47,7 +47,7 @@ def calls_of(act: Callable[[], Any]) -> int:
 
 
 class Stranger:
-    """A participant of which each packet is written by hand."""
+    """A participant whose packets are written by hand."""
 
     def __init__(
         self,
@@ -65,18 +65,18 @@ class Stranger:
         self.meet()
 
     def meet(self) -> None:
-        """Announce itself, and answer the greeting."""
+        """Announce the participant and answer the greeting."""
         self.part.feed(announcement(self.number, self.address), self.address, self.now)
         self.send(b"")
 
     @property
     def is_served(self) -> bool:
-        """Whether it is one of the participants."""
+        """Return whether the stranger is one of the participants."""
         return any(peer.prefix == self.prefix and peer.host for peer in self.part.peers)
 
     @property
     def endpoints(self) -> int:
-        """How many of its endpoints are known."""
+        """Return how many of the stranger's endpoints are known."""
         return sum(
             len(peer.endpoints)
             for peer in self.part.peers
@@ -84,7 +84,7 @@ class Stranger:
         )
 
     def packet(self, *parts: bytes) -> bytes:
-        """A packet for the participant."""
+        """Return a packet for the participant."""
         return b"".join(
             (wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts)
         )
@@ -106,7 +106,7 @@ class Stranger:
         return guid
 
     def goodbye(self) -> bytes:
-        """The packet that says that it leaves."""
+        """Return the packet that announces the stranger's end."""
         guid = self.prefix + guids.PARTICIPANT
         pair = guids.SPDP_READER + guids.SPDP_WRITER
         return self.packet(
@@ -123,7 +123,7 @@ def crowd(
     topic: str = "rt/a",
     host: str = "10.9.9.9",
 ) -> list[Stranger]:
-    """Participants of one host with so many readers each."""
+    """Participants of one host with a number of readers each."""
     found = []
     for number in range(strangers):
         one = Stranger(part, number + 1, host, now=1.0 + number)
@@ -137,8 +137,8 @@ def crowd(
 
 
 def settle(part: Participant, now: float, done: Callable[[], bool]) -> int:
-    """Call `due` as it says until something is so; the most function calls that one of
-    them took.
+    """Call `due` until a condition holds; return the most function calls of one of
+    them.
     """
     worst = 0
     for _ in range(10_000):
@@ -164,7 +164,7 @@ def crowded_writer(
 
 
 def test_a_match_costs_the_same_whatever_the_number_of_readers() -> None:
-    """Announcements, acknowledgements and goodbyes of single readers."""
+    """Readers send announcements, acknowledgements and goodbyes one by one."""
     part, writer, (one, _) = crowded_writer(2, 100)
 
     def cost() -> int:
@@ -190,8 +190,8 @@ def test_a_match_costs_the_same_whatever_the_number_of_readers() -> None:
 
 
 def test_one_call_does_not_unmatch_a_crowd() -> None:
-    """Neither when participants leave nor when their leases end; at the end nothing of
-    them is left.
+    """Holds when participants leave and when leases end; at the end nothing is kept of
+    them.
     """
     part, writer, (one, _two) = crowded_writer()
     assert calls_of(lambda: part.feed(one.goodbye(), one.address, 3.0)) < MOST_CALLS
@@ -206,7 +206,7 @@ def test_one_call_does_not_unmatch_a_crowd() -> None:
 
 
 def test_who_is_back_before_all_is_unmatched_is_served() -> None:
-    """Endpoints of the same names as those that are still to be unmatched are new ones."""
+    """Endpoints with the names of endpoints still to be unmatched are new ones."""
     part, writer, (one, _two) = crowded_writer()
     part.feed(one.goodbye(), one.address, 3.0)
     one.now, one.announced = 3.0, 0
@@ -220,7 +220,7 @@ def test_who_is_back_before_all_is_unmatched_is_served() -> None:
 
 
 def test_one_call_does_not_match_a_crowd() -> None:
-    """An endpoint of ours that many have waited for, and one that goes."""
+    """A new endpoint of ours that many readers await, and one that is closed."""
     part = alone()
     found = crowd(part, 2, MANY)
     for one in found:
@@ -236,7 +236,7 @@ def test_one_call_does_not_match_a_crowd() -> None:
 
 
 def test_one_call_does_not_remind_a_crowd() -> None:
-    """Readers that say nothing are asked in turns, all of them."""
+    """Silent readers are reminded in turns, all of them."""
     part, writer, _ = crowded_writer()
     writer.write(CDR, 5.0)
     asked: set[bytes] = set()
@@ -249,8 +249,8 @@ def test_one_call_does_not_remind_a_crowd() -> None:
 
 
 def test_one_call_does_not_ask_a_crowd() -> None:
-    """Writers that never answer are asked in turns, and left alone at the end; so is a
-    crowd of them that is awaited.
+    """Silent writers are asked in turns and left alone in the end, as is an awaited
+    crowd.
     """
     part = alone()
     part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
@@ -262,9 +262,7 @@ def test_one_call_does_not_ask_a_crowd() -> None:
 
 
 def test_a_moving_crowd() -> None:
-    """A participant that announces other addresses for data has them sent there, in
-    parts.
-    """
+    """A participant that announces new data addresses gets data there, in parts."""
     part, writer, (one, _) = crowded_writer()
     there = ("10.9.9.9", 9000)
     moved = announcement(1, one.address, 3, default=(there,))
@@ -283,8 +281,9 @@ def test_a_moving_crowd() -> None:
 
 @pytest.mark.parametrize("has_own_host", [True, False])
 def test_a_crowd_of_participants_leaves_room(has_own_host: bool) -> None:
-    """All places are taken by one host: others get in, from elsewhere at once, from the
-    same host if those have matched nothing.
+    """One host has taken all places: participants of other hosts enter at once.
+
+    Those of the same host enter if its other participants have no matches.
     """
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
@@ -297,14 +296,14 @@ def test_a_crowd_of_participants_leaves_room(has_own_host: bool) -> None:
     assert honest.is_served and len(part.peers) == limits.MAX_PARTICIPANTS
     honest.endpoint("rt/a")
     assert len(writer.matched) == 1
-    # those that had to go come again
+    # The removed participants come again.
     for number in range(40):
         Stranger(part, number + 1, "10.9.9.9", now=20.0 + limits.IDLE_S)
     assert honest.is_served and len(writer.matched) == 1
 
 
 def test_participants_that_read_give_way_to_other_hosts_alone() -> None:
-    """A host that has most of the places gives up its newest one."""
+    """A host that has most of the places gives up its newest participant."""
     part = alone()
     part.writer("rt/a", "T", RELIABLE, 0.0)
     crowded = []
@@ -323,8 +322,9 @@ def test_participants_that_read_give_way_to_other_hosts_alone() -> None:
 def test_a_crowd_of_endpoints_leaves_room(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All places are taken by some participants: another one gets as many as they have,
-    and no more.
+    """Some participants have taken all places:
+
+    another one gets as many as they have, and no more.
     """
     monkeypatch.setattr("botyard.protocols.rtps.endpointdiscovery.MAX_ENDPOINTS", 400)
     part = alone()
@@ -357,9 +357,7 @@ def test_addresses_of_a_participant_are_bounded() -> None:
 
 
 def test_fragments_of_one_host_leave_room() -> None:
-    """Who never completes its samples does not keep those of others from being put
-    together.
-    """
+    """A host that never completes its samples does not block reassembly for others."""
     part = alone()
     got = Got()
     part.reader("rt/a", "T", got, RELIABLE, 0.0)
@@ -383,8 +381,8 @@ def test_fragments_of_one_host_leave_room() -> None:
 
 
 def test_held_samples_of_one_host_leave_room() -> None:
-    """Who leaves out its first samples does not keep those of others from being held
-    until their first one comes.
+    """A host that leaves out its first samples does not use up the room for held
+    samples of others.
     """
     part = alone()
     got = Got()

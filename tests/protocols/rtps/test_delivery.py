@@ -1,17 +1,20 @@
-"""Whatever a network loses, repeats and reorders: reliable readers get all in order,
-and what is latched reaches those who come later.
+"""On a network that loses, repeats and reorders, reliable readers get all samples in
+order, and late readers get latched ones.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.protocols.rtps import submessages, wire
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.limits import MIN_KEPT_S
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.writer import HEARTBEAT_EVERY_S, REMIND_AFTER_S
 from tests.protocols.rtps.network import EPOCH, Network, Node
 
@@ -29,7 +32,7 @@ networks = st.builds(
 
 
 def payload(number: int, size: int = 8) -> bytes:
-    """A sample that can be told from others."""
+    """Return a sample with a number in it."""
     return (
         CDR
         + number.to_bytes(4, "little")
@@ -38,7 +41,7 @@ def payload(number: int, size: int = 8) -> bytes:
 
 
 def wait(network: Network, holds: object, seconds: float = 120.0) -> None:
-    """Let time pass until something holds."""
+    """Advance time until a condition holds."""
     end = network.now + seconds
     while not holds():  # type: ignore[operator]
         assert network.now < end, "it did not come to hold"
@@ -46,14 +49,14 @@ def wait(network: Network, holds: object, seconds: float = 120.0) -> None:
 
 
 class Got(list[bytes]):
-    """What a reader took."""
+    """Callback that keeps the samples of a reader."""
 
     def __call__(self, sample: Sample) -> None:
         self.append(sample.payload)
 
 
 def pair(network: Network, qos: Qos = RELIABLE) -> tuple[Node, Node]:
-    """Two participants."""
+    """Return a network with two participants."""
     return network.add(), network.add()
 
 
@@ -66,8 +69,9 @@ def pair(network: Network, qos: Qos = RELIABLE) -> tuple[Node, Node]:
 def test_reliable_delivery_in_order(
     network: Network, sizes: list[int], burst: int
 ) -> None:
-    """All samples, each once, in order, small ones and fragments; the slots between are
-    given by the network.
+    """All samples arrive once and in order, small ones and fragmented ones.
+
+    The network loses, duplicates and delays packets.
     """
     one, other = pair(network)
     got = Got()
@@ -102,7 +106,7 @@ def test_reliable_delivery_in_order(
 def test_latched_samples_reach_those_who_come_later(
     network: Network, count: int, depth: int, size: int
 ) -> None:
-    """The last ones that the writer keeps, in order; a volatile reader gets none of
+    """Late readers get the last kept samples in order; a volatile reader gets none of
     them.
     """
     one, other = pair(network)
@@ -132,7 +136,7 @@ def test_latched_samples_reach_those_who_come_later(
 @given(networks)
 @settings(max_examples=15)
 def test_best_effort_never_goes_back(network: Network) -> None:
-    """What comes is newer than what came before; nothing is asked for."""
+    """Each sample is newer than the one before; none is requested again."""
     one, other = pair(network)
     got = Got()
     other.part.reader("rt/a", "T", got, BEST_EFFORT, network.now)
@@ -151,8 +155,9 @@ def test_best_effort_never_goes_back(network: Network) -> None:
 @given(networks, st.integers(0, 3))
 @settings(max_examples=15)
 def test_restarts(network: Network, restarts: int) -> None:
-    """A writer's process that is killed and started again delivers from its new life;
-    the old one is forgotten when its lease ends.
+    """A writer's process that is killed and restarted delivers as a new participant.
+
+    The old one is forgotten when its lease ends.
     """
     reader_node = network.add()
     got = Got()
@@ -173,8 +178,9 @@ def test_restarts(network: Network, restarts: int) -> None:
 @pytest.mark.parametrize("is_reader_deaf", [True, False])
 @pytest.mark.parametrize("seconds", [10.0, 60.0])
 def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> None:
-    """A link that works one way only, for shorter and longer than a lease: afterwards
-    all goes on, and nothing old comes twice.
+    """A one-way link for less and more than a lease:
+
+    afterwards delivery goes on, and no old sample comes twice.
     """
     network = Network()
     one, other = pair(network)
@@ -202,8 +208,9 @@ def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> N
 
 
 def test_a_slow_reader_gets_what_is_still_kept() -> None:
-    """A writer that keeps 10 samples never waits; what has gone is told as gone. Young
-    ones are kept even if they are more.
+    """A writer with a history of 10 never waits, and announces lost samples.
+
+    It keeps recent samples even beyond 10.
     """
     network = Network()
     one, other = pair(network)
@@ -235,8 +242,9 @@ def test_a_slow_reader_gets_what_is_still_kept() -> None:
 
 
 def test_a_fast_stream_bears_a_loss() -> None:
-    """At 1 kHz ten samples are ten milliseconds: what a packet took away is still there
-    when the reader asks for it.
+    """At 1 kHz ten samples last ten milliseconds:
+
+    a lost sample is still kept when the reader requests it.
     """
     network = Network(delay=0.004)
     one, other = pair(network)
@@ -255,8 +263,9 @@ def test_a_fast_stream_bears_a_loss() -> None:
 
 
 def test_a_fast_stream_has_few_heartbeats() -> None:
-    """One for several samples; the last one is announced soon, before a reminder is
-    due, so that it is asked for if it was lost.
+    """One for several samples.
+
+    The last one is announced before a reminder is due, so that a loss is noticed soon.
     """
     network = Network()
     one, other = pair(network)
@@ -284,8 +293,8 @@ def test_a_fast_stream_has_few_heartbeats() -> None:
 
 
 def test_for_readers_of_best_effort_nothing_is_kept() -> None:
-    """Nobody could ask for it; a reliable reader that comes later gets what comes from
-    then on.
+    """Best-effort readers cannot request samples; a late reliable reader gets the
+    samples from then on.
     """
     network = Network()
     one, other = pair(network)
@@ -312,8 +321,10 @@ def test_for_readers_of_best_effort_nothing_is_kept() -> None:
 
 
 def test_what_all_have_acknowledged_is_not_kept() -> None:
-    """Volatile samples, also those for one reader, which others never acknowledge;
-    latched ones stay.
+    """Acknowledged volatile samples are dropped, also samples for one reader that
+    others never acknowledge.
+
+    Latched ones stay.
     """
     network = Network()
     one, other, third = network.add(), network.add(), network.add()
@@ -351,8 +362,8 @@ def test_what_all_have_acknowledged_is_not_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_one_that_is_announced_to_by_nobody_else(seed: int) -> None:
-    """A static peer that does not name us in turn hears of us by our answer alone,
-    which may be lost again and again.
+    """A static peer that does not name us learns of us only by our answer, which may be
+    lost repeatedly.
     """
     network = Network(seed=seed, loss=0.4)
     one, other = pair(network)
@@ -363,8 +374,8 @@ def test_one_that_is_announced_to_by_nobody_else(seed: int) -> None:
 
 
 def test_samples_say_when_they_were_sent() -> None:
-    """Since 1970, by the writer's clock, also after a pause, and for several datagrams
-    that are written in one go.
+    """Timestamps count from 1970 by the writer's clock, also after a pause and for
+    several datagrams at once.
     """
     network = Network()
     one, other = pair(network)
@@ -376,7 +387,8 @@ def test_samples_say_when_they_were_sent() -> None:
     wait(network, lambda: writer.matched)
     network.run(2.0)
     for _ in range(2):
-        network.now += 0.3  # nobody is called meanwhile
+        # Move the clock alone, so that no callback runs in between.
+        network.now += 0.3
         for number in range(5):
             writer.write(payload(number, 3000), network.now)
         network.run(0.05)
@@ -386,7 +398,7 @@ def test_samples_say_when_they_were_sent() -> None:
 
 
 def test_samples_for_one_reader() -> None:
-    """Others do not get them, and miss nothing."""
+    """Other readers do not get them, and miss nothing."""
     network = Network(loss=0.2, seed=3)
     one, other, third = network.add(), network.add(), network.add()
     gots = [Got(), Got()]
@@ -409,8 +421,8 @@ def test_samples_for_one_reader() -> None:
 
 
 def test_samples_for_one_reader_come_at_once() -> None:
-    """Those for others before it are told with it as irrelevant, and a loss at the end
-    is noticed soon.
+    """Earlier samples for others are announced as irrelevant in the same packet, and a
+    loss at the end is noticed soon.
     """
     network = Network()
     one, other, third = network.add(), network.add(), network.add()
@@ -436,9 +448,7 @@ def test_samples_for_one_reader_come_at_once() -> None:
 
 
 def test_a_large_map() -> None:
-    """Twenty megabytes through a network that loses packets, to two late readers of one
-    process.
-    """
+    """Twenty megabytes through a lossy network, to two late readers in one process."""
     network = Network(loss=0.05, seed=1)
     one, other = pair(network)
     writer = one.part.writer("rt/map", "T", LATCHED, network.now)
@@ -453,9 +463,42 @@ def test_a_large_map() -> None:
     assert sent < 2.5 * len(data), "sent once for both, but for what was lost"
 
 
+@pytest.mark.parametrize("is_local", [True, False])
+def test_fragments_are_as_long_as_the_path_allows(is_local: bool) -> None:
+    """On one host a fragment fills a datagram, and lost ones are repeated at once."""
+    network = Network(seed=3)
+    hosts = ("10.0.0.1", "10.0.0.2") if is_local else ()
+    one, other = network.add(hosts=hosts), network.add(hosts=hosts)
+    wait(network, lambda: one.part.peers and other.part.peers)
+    sizes: set[int] = set()
+    feed = other.part.feed
+
+    def watch(packet: bytes, source: Any, now: float) -> None:
+        for kind, flags, at, end in submessages.submessages(packet):
+            if kind == wire.DATA_FRAG:
+                layout = wire.LAYOUTS[flags & wire.LITTLE]
+                head = submessages.read_data_frag(packet, at, end, layout)
+                sizes.add(head.fragment_size)
+        feed(packet, source, now)
+
+    other.part.feed = watch  # type: ignore[method-assign]
+    network.loss = 0.3
+    got = Got()
+    writer = one.part.writer("rt/map", "T", LATCHED, network.now)
+    data = CDR + bytes(range(256)) * 35_000
+    writer.write(data, network.now)
+    begin = network.now
+    other.part.reader("rt/map", "T", got, LATCHED, begin, limit=1 << 26)
+    wait(network, lambda: got)
+    assert got == [data]
+    assert sizes == {58 << 10 if is_local else 8064}
+    if is_local:
+        assert network.now - begin < 2.0
+
+
 @pytest.mark.parametrize("limit", [1000, 10**6])
 def test_samples_that_are_too_long_are_skipped(limit: int) -> None:
-    """With an event, and what comes behind them is delivered."""
+    """They cause an event, and later samples are delivered."""
     network = Network()
     one, other = pair(network)
     got = Got()

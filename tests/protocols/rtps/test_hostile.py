@@ -1,5 +1,6 @@
-"""Bytes of anybody: nothing is raised, what is kept and sent is bounded, and nobody can
-be made to send to somebody else.
+"""Arbitrary bytes:
+
+no exception, bounded memory and output, and no amplification towards a victim.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ VICTIM = ("10.8.8.8", 7410)
 
 
 class Recorder:
-    """A conversation with every kind of submessage, and one of its participants in the
-    state at its end.
+    """A conversation with every kind of submessage, and one of its participants in its
+    final state.
     """
 
     def __init__(self) -> None:
-        network = Network(seed=7, loss=0.2, delay=0.01)
+        network = Network(seed=8, loss=0.2, delay=0.01)
         one, other = network.add(), network.add()
         self.packets: list[bytes] = []
         feed = other.part.feed
@@ -84,7 +85,7 @@ class Recorder:
         other.part.feed = feed  # type: ignore[method-assign]
 
     def of_each_kind(self) -> list[bytes]:
-        """The shortest packet with each kind of submessage."""
+        """Return the shortest packet with each kind of submessage."""
         best: dict[tuple[int, int], bytes] = {}
         for packet in self.packets:
             for kind, flags, _, _ in submessages.submessages(packet):
@@ -96,13 +97,14 @@ class Recorder:
 
 @pytest.fixture(scope="module")
 def recorder() -> Recorder:
-    """Made once; tests only feed it more."""
+    """One recorder for all tests, which only feed it more."""
     return Recorder()
 
 
 def swapped(packet: bytes) -> bytes:
-    """The same submessages said to be big-endian, with lengths that fit: other numbers,
-    well formed.
+    """Return the submessages marked as big-endian with lengths that fit:
+
+    other numbers, well formed.
     """
     parts = [packet[:20]]
     for kind, flags, at, end in submessages.submessages(packet):
@@ -111,7 +113,7 @@ def swapped(packet: bytes) -> bytes:
 
 
 def test_every_kind_was_recorded(recorder: Recorder) -> None:
-    """Otherwise the tests below look at less than they say."""
+    """Otherwise the tests below would cover less than they claim."""
     kinds = {
         kind
         for packet in recorder.packets
@@ -130,7 +132,7 @@ def test_every_kind_was_recorded(recorder: Recorder) -> None:
 
 
 def test_cut_and_flipped(recorder: Recorder) -> None:
-    """Each packet cut at every byte, and with each byte changed."""
+    """Each packet truncated at every byte, and with each byte changed."""
     part, now = recorder.node.part, recorder.now
     noise = random.Random(1)
     fed = 0
@@ -169,7 +171,7 @@ random_submessages = st.builds(
 @given(headers, st.lists(random_submessages, max_size=5))
 @settings(max_examples=300)
 def test_anything(recorder: Recorder, head: bytes, parts: list[bytes]) -> None:
-    """Also as if a known participant had sent it."""
+    """The GUID may also belong to a known participant."""
     part = recorder.node.part
     tail = b"".join(parts)
     known = wire.header(part.peers[0].prefix)
@@ -186,7 +188,7 @@ def test_anything(recorder: Recorder, head: bytes, parts: list[bytes]) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_lists(data: bytes) -> None:
-    """Parameter lists: read, or refused with the one error."""
+    """Parameter lists are read, or refused with the one error."""
     for head in (b"\0\3\0\0", b"\0\2\0\0", b""):
         for read in (ParticipantData.read, EndpointData.read, parameters.read_list):
             try:
@@ -198,7 +200,7 @@ def test_any_lists(data: bytes) -> None:
 def announcement(
     number: int, address: tuple[str, int] = SOURCE, sample: int = 1, **more: Any
 ) -> bytes:
-    """SPDP of a participant."""
+    """Return the SPDP announcement of a participant."""
     prefix = b"\1\x0f" + number.to_bytes(10, "big")
     about = replace(
         ParticipantData(prefix + guids.PARTICIPANT, (address,), (address,)), **more
@@ -208,15 +210,15 @@ def announcement(
 
 
 def alone() -> Participant:
-    """A participant, and nobody else."""
+    """Return a participant without peers."""
     return Participant(
         wire.VENDOR + bytes(10), [("10.0.0.1", 7410)], [GROUP], 0.0, EPOCH
     )
 
 
 def test_participants_are_bounded() -> None:
-    """However many are announced from however many addresses; what was announced too
-    often is not even read.
+    """For any number of announcements from any number of addresses; excess ones are not
+    parsed.
     """
     part = alone()
     for number in range(5000):
@@ -247,8 +249,8 @@ def test_participants_are_bounded() -> None:
     ],
 )
 def test_strange_participants(more: dict[str, Any]) -> None:
-    """Those of another domain and the like are told once and forgotten; an endless
-    lease ends.
+    """Participants of another domain and similar ones are reported once and forgotten;
+    an endless lease ends.
     """
     part = alone()
     packet = announcement(
@@ -273,7 +275,7 @@ def test_strange_participants(more: dict[str, Any]) -> None:
         at = packet.index(struct.pack("<HH", parameters.BUILTIN_ENDPOINT_SET, 4))
         packet = packet[:at] + packet[at + 8 :]
 
-    # the submessage reaches to the end
+    # A length of 0 makes the submessage extend to the end of the packet.
     packet = packet[:22] + b"\0\0" + packet[24:]
     for _ in range(5):
         part.feed(packet, SOURCE, 1.0)
@@ -289,7 +291,7 @@ def test_strange_participants(more: dict[str, Any]) -> None:
 
 
 class Attacker:
-    """Somebody who sends by hand what a participant would."""
+    """A peer that writes a participant's packets by hand."""
 
     def __init__(
         self,
@@ -314,7 +316,7 @@ class Attacker:
         self.part.feed(packet, self.source, self.now)
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance time."""
         for _ in range(round(seconds * 100)):
             self.now += 0.01
             self.part.due(self.now)
@@ -329,7 +331,7 @@ class Attacker:
         qos: Qos = RELIABLE,
         locators: Any = (),
     ) -> bytes:
-        """Announce an endpoint; its GUID."""
+        """Announce an endpoint and return its GUID."""
         guid = self.prefix + number.to_bytes(3, "big") + bytes((3 if is_writer else 4,))
         writer = guids.PUBLICATIONS_WRITER if is_writer else guids.SUBSCRIPTIONS_WRITER
         self._numbers[writer] = self._numbers.get(writer, 0) + 1
@@ -338,13 +340,35 @@ class Attacker:
         return guid
 
     def to(self, address: tuple[str, int]) -> int:
-        """Bytes that were sent to an address."""
+        """Return the bytes sent to an address."""
         return sum(len(packet) for packet, where in self.got if where == address)
 
 
+@pytest.mark.parametrize(
+    ("announced", "source", "is_known"),
+    [
+        ("10.0.0.1", "127.0.0.1", True),
+        (VICTIM[0], "127.0.0.1", False),
+        ("10.0.0.1", SOURCE[0], False),
+        ("127.0.0.1", SOURCE[0], False),
+    ],
+)
+def test_all_addresses_of_this_host_are_one(
+    announced: str, source: str, is_known: bool
+) -> None:
+    """Fast DDS sends from the loopback, and announces only the network card."""
+    part = alone()
+    writer = part.writer("rt/a", "T", RELIABLE, 0.0)
+    attacker = Attacker(part, (announced, 7412), (source, 5555))
+    attacker.endpoint(1, "rt/a", is_writer=False)
+    attacker.run(1.0)
+    assert bool(writer.matched) == is_known
+    assert [peer.host for peer in part.peers] == [announced if is_known else ""]
+
+
 def test_nobody_lets_us_send_to_a_victim() -> None:
-    """Who announces another's address, and asks for all that there is, makes us send
-    hardly more than was sent to us.
+    """A peer that announces a victim's address and requests everything makes us send
+    hardly more than it sent.
     """
     part = alone()
     for number in range(1000):
@@ -396,8 +420,9 @@ spoofed = st.lists(
 def test_little_is_sent_to_whoever_is_announced(
     packets: list[tuple[int, int, list[tuple[str, int]], bytes, float]],
 ) -> None:
-    """However often, with however many addresses, and by whatever names: at most three
-    bytes for each one that came.
+    """For any repetition, addresses and names:
+
+    at most three bytes for each received byte.
     """
     part = alone()
     for k in range(20):
@@ -436,7 +461,7 @@ def test_little_is_sent_to_whoever_is_announced(
     [2**63 - 1, 2**63 - 2, 2**63 - 256, 2**63 - 257, 2**63 - 258, 2**32 - 1, 2**31],
 )
 def test_numbers_at_the_end_of_what_there_is(number: int) -> None:
-    """Nothing is raised by what is computed from them, in whatever order they come."""
+    """Numbers at the ends of their ranges raise nothing, in any order."""
     part = alone()
     got = Got()
     part.reader("rt/a", "T", got, RELIABLE, 0.0)
@@ -466,8 +491,9 @@ def test_numbers_at_the_end_of_what_there_is(number: int) -> None:
 
 
 def test_two_participants_of_one_guid() -> None:
-    """As of virtual machines that were copied. The first one is served on; the other
-    one when the first is silent for its lease.
+    """As with copied virtual machines:
+
+    the first one stays served, the other one when the first is silent for its lease.
     """
     network = Network()
     server, one = network.add(), network.add()
@@ -475,7 +501,7 @@ def test_two_participants_of_one_guid() -> None:
     server.part.reader("rt/a", "T", got, RELIABLE, network.now)
     first = one.part.writer("rt/a", "T", RELIABLE, network.now)
     wait(network, lambda: first.matched)
-    # so that the next one has the same prefix
+    # Count back, so that the next participant has the same prefix.
     network._made -= 1
     twin = network.add()
     assert twin.part.guid == one.part.guid and twin.address != one.address
@@ -495,8 +521,8 @@ def test_two_participants_of_one_guid() -> None:
 
 @pytest.mark.parametrize("lease", [0.0, 0.5, 2.0])
 def test_short_leases(lease: float) -> None:
-    """A participant whose lease is over before it says anything again comes and goes,
-    and nothing of it stays.
+    """A participant whose lease ends before its next packet comes and goes, and nothing
+    is kept of it.
     """
     part = alone()
     before = kept(part, set())
@@ -516,7 +542,7 @@ def test_short_leases(lease: float) -> None:
 
 @pytest.mark.parametrize("size", [4097, 60_000])
 def test_user_data_of_any_length(size: int) -> None:
-    """Of participants and endpoints; they are served all the same."""
+    """Participants and endpoints with such user data are served."""
     part = alone()
     attacker = Attacker(part, SOURCE, user_data=bytes(size))
     reader = part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
@@ -529,8 +555,8 @@ def test_user_data_of_any_length(size: int) -> None:
 
 
 def test_all_held_samples_are_bounded() -> None:
-    """Of many writers of which each leaves out its first sample; what was delivered, or
-    has gone, is not counted any more.
+    """Of many writers that each leave out the first sample; delivered or dropped
+    samples no longer count.
     """
     part = alone()
     got = Got()
@@ -555,9 +581,7 @@ def test_all_held_samples_are_bounded() -> None:
 
 
 def test_an_endpoint_elsewhere_is_not_served() -> None:
-    """A participant that has proved where it is may not name other hosts for its
-    endpoints.
-    """
+    """A verified participant may not name other hosts for its endpoints."""
     part = alone()
     latched = part.writer("rt/map", "T", LATCHED, 0.0)
     latched.write(CDR + bytes(10**6), 0.0)
@@ -571,7 +595,7 @@ def test_an_endpoint_elsewhere_is_not_served() -> None:
 
 
 def test_asking_again_and_again_is_limited() -> None:
-    """A reader that asks for the same all the time gets no more than its budget."""
+    """A reader that repeats its request gets no more than its budget."""
     part = alone()
     writer = part.writer("rt/a", "T", replace(LATCHED, depth=100), 0.0)
     for number in range(100):
@@ -587,7 +611,7 @@ def test_asking_again_and_again_is_limited() -> None:
 
 
 def heartbeats(packets: list[tuple[bytes, Any]], writer: bytes) -> int:
-    """How many HEARTBEATs of a writer there are."""
+    """Return the number of HEARTBEATs of a writer."""
     return sum(
         kind == wire.HEARTBEAT
         and submessages.read_heartbeat(packet, at, end, wire.OURS).writer == writer
@@ -597,8 +621,8 @@ def heartbeats(packets: list[tuple[bytes, Any]], writer: bytes) -> int:
 
 
 def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
-    """One that does not ask again by itself, as those of Fast DDS, is asked again soon
-    after it has spoken.
+    """A reader that does not repeat its requests, as Fast DDS, is asked again soon
+    after its next packet.
     """
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
@@ -620,8 +644,9 @@ def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
 
 @pytest.mark.parametrize("with_volatile", [False, True])
 def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> None:
-    """All readers of a participant share them; but with one that is not to get what is
-    old, they name the other one.
+    """All readers of a participant share them.
+
+    If one of the readers must not get old samples, fragments name the other one.
     """
     part = alone()
     writer = part.writer("rt/map", "T", LATCHED, 0.0)
@@ -644,7 +669,9 @@ def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> N
 
 def test_heartbeats_for_a_volatile_reader_keep_the_first_number_of_the_writer() -> None:
     """Cyclone DDS takes the first number of any HEARTBEAT for the whole writer: its
-    latched readers would lose what is before it. A GAP says what is not for a reader.
+    latched readers would lose earlier samples.
+
+    A GAP excludes samples for one reader.
     """
     part = alone()
     writer = part.writer("rt/map", "T", LATCHED, 0.0)
@@ -686,7 +713,7 @@ def test_what_is_for_another_participant_is_not_taken() -> None:
 
 
 def test_datagrams_leave_at_a_pace_that_a_socket_buffer_takes() -> None:
-    """What is written in one step is spread over it, in order, and all of it leaves."""
+    """Datagrams of one step are spread over it, in order and complete."""
     part = alone()
     writer = part.writer("rt/a", "T", replace(RELIABLE, depth=200), 0.0)
     attacker = Attacker(part, SOURCE)
@@ -719,7 +746,9 @@ def test_datagrams_leave_at_a_pace_that_a_socket_buffer_takes() -> None:
 
 
 def test_endpoints_are_bounded() -> None:
-    """Of one participant, and what its names and data may take."""
+    """The number of one participant's endpoints, and the memory of their names and
+    data.
+    """
     part = alone()
     attacker = Attacker(part, SOURCE)
     for number in range(limits.MAX_PEER_ENDPOINTS + 500):
@@ -733,8 +762,8 @@ def test_endpoints_are_bounded() -> None:
 
 
 def test_fragments_are_bounded() -> None:
-    """Samples that are announced as long and never completed; after some seconds
-    nothing of them is left.
+    """Long samples that are announced and never completed are dropped after some
+    seconds.
     """
     part = alone()
     part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
@@ -757,7 +786,7 @@ def test_fragments_are_bounded() -> None:
 
 
 def test_held_samples_are_bounded() -> None:
-    """Samples behind a hole that is never filled."""
+    """Samples arrive after a gap that is never filled."""
     part = alone()
     reader = part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
     attacker = Attacker(part, SOURCE)
@@ -773,7 +802,7 @@ def test_held_samples_are_bounded() -> None:
 
 
 def kept(thing: object, seen: set[int]) -> int:
-    """How many objects there are in what a participant holds."""
+    """Return the number of objects that a participant holds."""
     if (
         id(thing) in seen
         or isinstance(thing, (str, bytes, bytearray, int, float, type(None), type))
@@ -799,8 +828,9 @@ def kept(thing: object, seen: set[int]) -> int:
 
 
 def test_a_day_of_coming_and_going() -> None:
-    """Participants and endpoints that come, are used and go, some without a word:
-    nothing of them is left.
+    """Participants and endpoints come, are used and go, some without a goodbye:
+
+    nothing is kept of them.
     """
     network = Network(seed=2, loss=0.05)
     server = network.add()
@@ -829,9 +859,8 @@ def test_a_day_of_coming_and_going() -> None:
 
     for number in range(240):
         life(number)
-        network.run(
-            360.0 if number % 60 == 59 else 25.0
-        )  # all leases have ended by then
+        # All leases end within this time.
+        network.run(360.0 if number % 60 == 59 else 25.0)
         server.part.take_events()
         if number % 60 == 59:
             counts.append(kept(server.part, set()))
@@ -842,8 +871,9 @@ def test_a_day_of_coming_and_going() -> None:
 
 
 def test_who_has_left_is_not_met_again_by_the_rest_of_the_packet() -> None:
-    """A participant that says in one packet that it leaves, and is addressed to us:
-    nothing of it stays.
+    """A participant says goodbye in a packet that is also addressed to us:
+
+    nothing is kept of it.
     """
     part = alone()
     before = kept(part, set())

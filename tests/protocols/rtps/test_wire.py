@@ -67,7 +67,7 @@ PREEMPTIVE = bytes.fromhex(
 
 
 def only(packet: bytes, wanted: int) -> tuple[int, int, int]:
-    """Flags, begin and end of the submessage of that kind."""
+    """Return flags, start and end of the only submessage of a kind."""
     ((flags, at, end),) = [
         (f, a, e) for kind, f, a, e in submessages.submessages(packet) if kind == wanted
     ]
@@ -75,7 +75,7 @@ def only(packet: bytes, wanted: int) -> tuple[int, int, int]:
 
 
 def test_participant() -> None:
-    """SPDP, as both accepted it."""
+    """The SPDP packet is the one that both implementations accepted."""
     about = ParticipantData(
         PREFIX + guids.PARTICIPANT, (HERE,), (HERE,), 0x3F, 20.0, b"enclave=/;"
     )
@@ -96,7 +96,7 @@ def test_participant() -> None:
 
 
 def test_endpoint() -> None:
-    """SEDP, as Fast DDS accepted it."""
+    """The SEDP packet is the one that Fast DDS accepted."""
     about = EndpointData(
         PREFIX + b"\0\0\2\3",
         "rr/mini/triggerReply",
@@ -116,7 +116,7 @@ def test_endpoint() -> None:
 
 
 def test_request_and_reply() -> None:
-    """Inline QoS of Fast DDS, and of ours that Fast DDS has taken."""
+    """Inline QoS of Fast DDS, and our form that Fast DDS has accepted."""
     _, at, end = only(REQUEST, wire.DATA)
     head = submessages.read_data(REQUEST, at, end, OURS)
     inline, at = parameters.read_inline(REQUEST, head.inline, end, OURS)
@@ -134,7 +134,7 @@ def test_request_and_reply() -> None:
 
 
 def test_acknack() -> None:
-    """Of Fast DDS, asking for 52 samples; and its first one, from 0."""
+    """From Fast DDS: a request for 52 samples, and its first ACKNACK, from 0."""
     packet = wire.header(FAST) + ACKNACK
     _, at, end = only(packet, wire.ACKNACK)
     said = submessages.read_acknack(packet, at, end, OURS)
@@ -151,7 +151,10 @@ def test_acknack() -> None:
 
 
 def test_disposals() -> None:
-    """Fast DDS's of a writer; ours has the key in both places, as Cyclone wants it."""
+    """Fast DDS's disposal of a writer.
+
+    Ours has the key in both places, as Cyclone requires.
+    """
     guid = FAST + b"\0\0\2\3"
     theirs = bytes.fromhex(f"7000 1000 {guid.hex()} 7100 0400 00000003 0100 0000")
     assert parameters.disposal(guid) == theirs
@@ -165,7 +168,7 @@ eids = st.binary(min_size=4, max_size=4)
 
 
 def body(submessage: bytes) -> tuple[int, int]:
-    """Where the body of a submessage begins and ends, and that its length is right."""
+    """Return start and end of a submessage's body, and check its length."""
     assert struct.unpack_from("<H", submessage, 2) == (len(submessage) - 4,)
     return 4, len(submessage)
 
@@ -174,7 +177,7 @@ def body(submessage: bytes) -> tuple[int, int]:
 def test_sets(
     reader: bytes, writer: bytes, base: int, bits: set[int], count: int
 ) -> None:
-    """ACKNACK, GAP and NACK_FRAG give back what was put in, the highest bit first."""
+    """ACKNACK, GAP and NACK_FRAG round-trip, the highest bit first."""
     wanted = sorted(base + k for k in bits)
     acknack = wire.acknack(reader, writer, base, wanted, count)
     assert submessages.read_acknack(acknack, *body(acknack), OURS) == (
@@ -208,7 +211,7 @@ def test_sets(
 def test_heartbeats(
     reader: bytes, writer: bytes, first: int, more: int, count: int, big: bool
 ) -> None:
-    """In both byte orders."""
+    """Packets are read in both byte orders."""
     last = first + more - 1
     submessage = wire.heartbeat(reader, writer, first, last, count)
     if big:
@@ -239,7 +242,7 @@ def test_heartbeats(
 def test_the_last_submessage_may_leave_its_length_out(
     payload: bytes, is_timestamp: bool
 ) -> None:
-    """Except PAD and INFO_TS, where nothing means nothing."""
+    """Except PAD and INFO_TS, where 0 means an empty body."""
     kind = wire.INFO_TS if is_timestamp else wire.DATA
     packet = (
         wire.header(PREFIX)
@@ -277,7 +280,7 @@ qualities = st.builds(
 def test_endpoints_of_all_qualities(
     topic: str, kind: str, qos: Qos, user: bytes, is_writer: bool
 ) -> None:
-    """What is said of an endpoint is what is read of it."""
+    """Encoded endpoints decode to the same values."""
     entity = b"\0\1\2\3" if is_writer else b"\0\1\2\4"
     about = EndpointData(
         PREFIX + entity, topic, kind, qos, user, (HERE, ("10.1.2.3", 65535)), b"\1\x10"
@@ -308,7 +311,7 @@ def test_endpoints_of_all_qualities(
     ],
 )
 def test_mismatches(offered: Qos, wanted: Qos, reason: str) -> None:
-    """Each policy, with its reason; most are satisfied the other way round."""
+    """Each policy with its reason; most match in the other direction."""
     assert mismatch(offered, wanted).startswith(reason)
     if reason not in ("ownership", "partition", "representation"):
         assert mismatch(wanted, offered) == ""
@@ -317,7 +320,7 @@ def test_mismatches(offered: Qos, wanted: Qos, reason: str) -> None:
 
 
 def test_defaults_depend_on_the_kind_of_endpoint() -> None:
-    """Cyclone leaves defaults out: a writer is reliable then, a reader is not."""
+    """Cyclone omits defaults: then a writer is reliable and a reader is not."""
     for is_writer in (False, True):
         qos = Qos.read({}, OURS, is_writer)
         assert (qos.reliable, qos.durability, qos.representations) == (
@@ -330,17 +333,22 @@ def test_defaults_depend_on_the_kind_of_endpoint() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "02000000 f21c0000 00000000 00000000 00000000 7f000001",  # UDP over IPv6
-        # shared memory of Fast DDS
+        # UDP over IPv6.
+        "02000000 f21c0000 00000000 00000000 00000000 7f000001",
+        # Shared memory of Fast DDS.
         "10000000 f21c0000 557f0100 00000000 00000000 00000000",
-        "01000000 00000000 00000000 00000000 00000000 7f000001",  # no port
-        "01000000 f21c0000 00000000 00000000 00000000 00000000",  # no host
-        "01000000 f21c0000 00000000 00000000 00000000 efff0001",  # a group
-        "01000000 f21c0000 00000000 00000000 00000000 ffffffff",  # everybody
+        # A locator without a port.
+        "01000000 00000000 00000000 00000000 00000000 7f000001",
+        # A locator without a host.
+        "01000000 f21c0000 00000000 00000000 00000000 00000000",
+        # A multicast group.
+        "01000000 f21c0000 00000000 00000000 00000000 efff0001",
+        # The broadcast address.
+        "01000000 f21c0000 00000000 00000000 00000000 ffffffff",
         "01000000 f21c0000",
     ],
 )
 def test_locators_that_are_not_sent_to(value: str) -> None:
-    """Other kinds, and addresses of more than one host."""
+    """Other kinds of transport, and addresses of more than one host."""
     assert guids.read_locator(bytes.fromhex(value), OURS) is None
     assert guids.read_locator(guids.locator(HERE), OURS) == HERE

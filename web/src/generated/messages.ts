@@ -7,6 +7,7 @@ export interface View {
   odometry?: boolean;
   velocity?: boolean;
   selected?: string[];
+  fleet?: boolean;
 }
 
 /** First message of a page. */
@@ -19,7 +20,7 @@ export interface Hello {
   group?: number;
 }
 
-/** Change the view; the sensors of selected robots are read, as for a client. */
+/** Change the view; the sensors of selected robots are measured while selected. */
 export interface SetView {
   type: "view";
   view: View;
@@ -27,7 +28,7 @@ export interface SetView {
   group?: number;
 }
 
-/** Acknowledge a drawn frame; not answered. */
+/** Acknowledge a drawn frame; there is no answer. */
 export interface Ack {
   type: "ack";
   number: number;
@@ -120,6 +121,15 @@ export interface EmergencyStop {
   group?: number;
 }
 
+/** Set the state of charge of robots' batteries, %. */
+export interface SetCharge {
+  type: "charge";
+  names: string[];
+  charge: number;
+  id?: number;
+  group?: number;
+}
+
 /** Set the joystick that is plugged into a robot, for its client to read. */
 export interface Joystick {
   type: "joystick";
@@ -143,7 +153,7 @@ export interface CommandDevice {
   group?: number;
 }
 
-/** Add robots or obstacles; without a pose, at the next free place. */
+/** Add robots or obstacles; a body without a pose gets the next free place. */
 export interface Add {
   type: "add";
   model: string;
@@ -152,11 +162,44 @@ export interface Add {
   x?: number | null;
   y?: number | null;
   th?: number;
+  places?: [number, number, number][];
   id?: number;
   group?: number;
 }
 
-/** Add a robot or obstacle of the same model next to each of these. */
+/** Request free places for bodies of a model; the answer is a list of poses. */
+export interface FindPlaces {
+  type: "places";
+  model: string;
+  count?: number;
+  arrangement?: "near" | "grid" | "random" | "line";
+  area?: [number, number, number, number] | null;
+  seed?: number;
+  id?: number;
+  group?: number;
+}
+
+/** Send robots to goals on planned paths; without goals, they stop. */
+export interface Send {
+  type: "send";
+  names: string[];
+  goals: ([number, number, number | null])[];
+  order?: "once" | "loop" | "back";
+  queue?: boolean;
+  speed?: number | null;
+  id?: number;
+  group?: number;
+}
+
+/** Send robots to the docks of the map, each to one of its own while there are docks. */
+export interface Dock {
+  type: "dock";
+  names: string[];
+  id?: number;
+  group?: number;
+}
+
+/** Copy bodies: add one of the same model next to each named robot or obstacle. */
 export interface Clone {
   type: "clone";
   names: string[];
@@ -172,7 +215,7 @@ export interface Remove {
   group?: number;
 }
 
-/** Return robots (without names all) to their start poses, with odometry zero. */
+/** Return robots to their start poses, with odometry zero; without names, all robots. */
 export interface Reset {
   type: "reset";
   names?: string[] | null;
@@ -189,7 +232,7 @@ export interface OdometryErrors {
   group?: number;
 }
 
-/** Undo the last change by this page of bodies or the map. */
+/** Undo the last change of bodies or the map that this page has made. */
 export interface Undo {
   type: "undo";
   id?: number;
@@ -212,7 +255,7 @@ export interface Look {
   group?: number;
 }
 
-/** Let the world continue from the moment that this page looks at. */
+/** Let the world continue from the moment that this page shows. */
 export interface GoOn {
   type: "go_on";
   id?: number;
@@ -227,9 +270,18 @@ export interface Loop {
   group?: number;
 }
 
-/** Request what the robots of a recorded traffic run did over time. */
+/** Request the actions of the robots over time in a recorded traffic run. */
 export interface Chart {
   type: "chart";
+  id?: number;
+  group?: number;
+}
+
+/** Request the values of a robot over the last minutes; the answer is `CourseResult`. */
+export interface Course {
+  type: "course";
+  name: string;
+  until?: number | null;
   id?: number;
   group?: number;
 }
@@ -237,6 +289,14 @@ export interface Chart {
 /** Load another map for all clients by its name; an empty name removes the map. */
 export interface LoadMap {
   type: "map";
+  name: string;
+  id?: number;
+  group?: number;
+}
+
+/** Request a picture of a map that can be loaded; the answer is `MapPicture`. */
+export interface LookAtMap {
+  type: "look_at_map";
   name: string;
   id?: number;
   group?: number;
@@ -423,7 +483,7 @@ export interface Welcome {
   start: StartOffer | null;
 }
 
-/** Message that the start dialog was answered, by this page or another one. */
+/** Message that this page or another one has answered the start dialog. */
 export interface Started {
   type: "started";
 }
@@ -442,12 +502,14 @@ export interface Model {
   problem: string;
 }
 
-/** Body: a row of the frames' columns; robots come first, then boxes of the map. */
+/** Body: a row of the frames' columns, first the robots, then boxes of the map. */
 export interface BodyInfo {
   name: string;
   model: number;
   robot: boolean;
   port: number;
+  kind: "robot" | "pedestrian" | "obstacle" | "thing";
+  color: number;
 }
 
 /** Sensors with the same rays. */
@@ -484,7 +546,7 @@ export interface Schema {
   groups: Group[];
 }
 
-/** Moment that a page looks at: number of steps, and simulated time, s. */
+/** Moment that a page shows: number of steps, and simulated time, s. */
 export interface Looked {
   tick: number;
   time: number;
@@ -592,6 +654,36 @@ export interface Details {
   robots: Detail[];
 }
 
+/** Trip of a robot to goals. */
+export interface TripInfo {
+  robot: string;
+  state: string;
+  goals: ([number, number, number | null])[];
+  path: [number, number][];
+  order: string;
+  message: string;
+}
+
+/** All trips of robots to goals; sent again after each change. */
+export interface Trips {
+  type: "trips";
+  trips: TripInfo[];
+}
+
+/** Values of all robots, once a second, for the table of the fleet. */
+export interface Fleet {
+  type: "fleet";
+  time: number;
+  names: string[];
+  charge: number[];
+  speed: number[];
+  stalled: number[];
+  left: number[];
+  controller: string[];
+  commander: string[];
+  pose: [number, number, number][];
+}
+
 /** Log line; `text` may come from a client: show it as text, never as HTML. */
 export interface LogEntry {
   time: number;
@@ -619,6 +711,16 @@ export interface MapFile {
   shipped: boolean;
 }
 
+/** Small picture of a map. */
+export interface MapPicture {
+  name: string;
+  bounds: [number, number, number, number] | null;
+  robots: number;
+  goals: number;
+  walls: number[];
+  points: number[];
+}
+
 /** Models and maps. */
 export interface CatalogResult {
   models: Model[];
@@ -639,6 +741,15 @@ export interface ChartResult {
   left_out: number;
 }
 
+/** Values of a robot over the last minutes, oldest first. */
+export interface CourseResult {
+  name: string;
+  time: number[];
+  v: number[];
+  w: number[];
+  error: number[];
+}
+
 /** Structures of the engine. */
 export interface DebugResult {
   squares: number[];
@@ -646,11 +757,11 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | Status | Marks | Details | Log | Files | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Log | Files | Ok | Failed;
 
-export const VERSION = 5;
+export const VERSION = 6;
 export const FRAME_VERSION = 1;
 export const FRAME_MAGIC = 1380342082;
 export const MAP_MAGIC = 1347246402;
@@ -665,11 +776,11 @@ export const PAST = 4;
 export const USUAL_TOPICS: readonly string[] = ["*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout"];
 
 /** Suffixes of the files of maps and worlds that botyard reads. */
-export const WORLD_FILES = ".map,.world,.yaml,.yml,.json,.bag,.mcap,.db3,.geojson,.wld,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
+export const WORLD_FILES = ".map,.sdf,.world,.xml,.argos,.yaml,.yml,.json,.bag,.mcap,.db3,.geojson,.wld,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
 
 /** The simulator takes no larger uploads, bytes. */
 export const MAX_UPLOAD = 67108864;
 
-export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6 } as const;
+export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6, FIELD: 7 } as const;
 
 export const Bit = { STALLED: 1, MOTORS: 2, ESTOP: 4, HELD: 8, GHOST: 16, CLIENT: 32 } as const;

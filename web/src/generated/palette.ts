@@ -75,4 +75,4 @@ export const DARK: Palette = {
   measure: "#ff6fa5",
 };
 
-export const OKABE_ITO = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442", "#8c8c8c"];
+export const ROBOT_COLORS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442", "#8c8c8c", "#8cc0dc", "#f4d48c", "#8cd3c0", "#ecb78c", "#b3ddf5", "#e8c3d7", "#f8f3aa", "#cbcbcb", "#004267", "#855c00", "#005c43", "#7c3700", "#326887", "#764661", "#8b8426", "#515151"];

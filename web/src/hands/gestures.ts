@@ -12,11 +12,15 @@ export interface Pointer {
   shift: boolean;
   ctrl: boolean;
   alt: boolean;
+  /** A finger, and when, ms: held still on a body before it moves, it turns the body. */
+  touch?: boolean;
+  time?: number;
 }
 
 /** Actions of gestures. Points are pixels of the window. */
 export interface Hands {
-  readonly tool: "select" | "measure" | "place";
+  /** Other than "select", the left button is for the tool. */
+  readonly tool: string;
   /** Whether the view follows a body: it lies under the pointer then, and the wheel is for the view. */
   readonly isFollowing: boolean;
   mayTouch(): boolean;
@@ -35,16 +39,18 @@ export interface Hands {
   pan(dx: number, dy: number): void;
   zoomAt(x: number, y: number, factor: number): void;
   box(fromX: number, fromY: number, x: number, y: number, done: boolean): void;
-  measure(fromX: number, fromY: number, x: number, y: number, done: boolean): void;
-  place(x: number, y: number, toX: number, toY: number, done: boolean): void;
+  /** The tool is used from one point to another; `more`: Shift was pressed. */
+  use(fromX: number, fromY: number, x: number, y: number, done: boolean, more: boolean): void;
   followRow(row: number): void;
 }
 
-type Doing = "nothing" | "pan" | "move" | "turn" | "zoom" | "box" | "measure" | "place" | "pinch";
+type Doing = "nothing" | "pan" | "move" | "turn" | "zoom" | "box" | "tool" | "pinch";
 
 /** A pointer that moved less than this, pixels, has clicked. */
 const CLICK = 4;
 const DOUBLE = 350;
+/** A finger that rested so long, ms, before it moved, turns what it holds. */
+export const HOLD = 450;
 
 export class Gestures {
   doing: Doing = "nothing";
@@ -69,8 +75,7 @@ export class Gestures {
     this.last = { x: p.x, y: p.y };
     this.moved = false;
     const { hands } = this;
-    if (hands.tool === "measure" && p.button === 0) this.doing = "measure";
-    else if (hands.tool === "place" && p.button === 0) this.doing = "place";
+    if (hands.tool !== "select" && p.button === 0 && !p.alt) this.doing = "tool";
     else if (p.button === 1 || (p.alt && p.button === 0)) this.doing = "zoom";
     else {
       this.row = hands.pick(p.x, p.y);
@@ -95,6 +100,7 @@ export class Gestures {
     const { hands } = this;
     if (!this.moved) {
       this.moved = true;
+      if (this.doing === "move" && p.touch && (p.time ?? 0) - (start.time ?? 0) >= HOLD) this.doing = "turn";
       if (this.doing === "move" || this.doing === "turn") {
         if (!hands.isSelected(this.row)) hands.select([this.row], "set");
         hands.grab(this.row);
@@ -105,8 +111,7 @@ export class Gestures {
     else if (this.doing === "move") hands.drag(start.x, start.y, p.x, p.y);
     else if (this.doing === "turn") hands.turnTo(p.x, p.y);
     else if (this.doing === "box") hands.box(start.x, start.y, p.x, p.y, false);
-    else if (this.doing === "measure") hands.measure(start.x, start.y, p.x, p.y, false);
-    else if (this.doing === "place") hands.place(start.x, start.y, p.x, p.y, false);
+    else if (this.doing === "tool") hands.use(start.x, start.y, p.x, p.y, false, p.shift);
     this.last = { x: p.x, y: p.y };
   }
 
@@ -122,8 +127,7 @@ export class Gestures {
     const doing = this.doing;
     this.doing = "nothing";
     this.start = null;
-    if (doing === "place") hands.place(start.x, start.y, p.x, p.y, true);
-    else if (doing === "measure") hands.measure(start.x, start.y, p.x, p.y, true);
+    if (doing === "tool") hands.use(start.x, start.y, p.x, p.y, true, p.shift);
     else if (!this.moved) this.click(start, time);
     else if (doing === "move" || doing === "turn") hands.drop(true);
     else if (doing === "box") hands.box(start.x, start.y, p.x, p.y, true);

@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
+  | "undo" | "redo" | "emergency" | "goThere" | "table" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -32,7 +32,7 @@ const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
   Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
-  x: "stop",
+  x: "stop", X: "emergency", G: "goThere", T: "table",
 }; // prettier-ignore
 
 /** Turn and way of a nudge (W, A, S, D as in AMRISim): m and rad. */
@@ -66,6 +66,20 @@ export function actionOf(k: Key, selected: boolean, drives: boolean): Action | n
   return null;
 }
 
+export const FINGERS: [string, [string, string][]] = [
+  "Fingers",
+  [
+    ["tap", "select a body; a tap on free space deselects"],
+    ["drag a body", "move it; its odometry does not notice"],
+    ["hold a body, then drag", "turn it towards the finger"],
+    ["double tap a robot", "follow it"],
+    ["drag free space", "pan"],
+    ["two fingers", "pan and zoom"],
+    ["joystick", "a button of the toolbar; it drives the selected robot"],
+    ["File, More", "all that a narrow toolbar leaves out"],
+  ],
+];
+
 export const HELP: [string, [string, string][]][] = [
   [
     "Mouse",
@@ -87,6 +101,9 @@ export const HELP: [string, [string, string][]][] = [
       ["Shift-arrow up, down", "zoom"],
       ["W S A D", "nudge what is selected"],
       ["x", "stop the selected robots"],
+      ["Shift-X", "emergency stop of the selected robots; without a selection, of all"],
+      ["Shift-G", "go there: click or drag the goal of the selected robots; Shift-click adds a goal"],
+      ["Shift-T", "table of the fleet"],
       ["c", "follow the selected robot"],
       ["Insert, +", "add a robot or an obstacle"],
       ["Ctrl-D", "clone what is selected"],
@@ -116,6 +133,7 @@ export const HELP: [string, [string, string][]][] = [
     [
       ["h", "show everything"],
       ["r", "ruler: drag to measure"],
+      ["arrows, Enter, A D", "with a tool: move the cross (with Shift finely), press there, turn"],
       ["Ctrl-F", "save a picture"],
       ["Ctrl-G", "save pictures at an interval"],
       ["q", "log"],

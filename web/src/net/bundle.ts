@@ -2,11 +2,15 @@
 
 import { zipSync } from "fflate";
 
+/** Of several files that belong together, the one that names the others. */
+export function mainName(names: readonly string[]): string {
+  return names.find((n) => /\.(world|ya?ml|xml|sdf)$/i.test(n)) ?? names[0];
+}
+
 /** How several files that belong together are called: after the one that names the others. */
 export function bundleName(names: readonly string[]): string {
   if (names.length === 1) return names[0];
-  const main = names.find((n) => /\.(world|ya?ml)$/i.test(n)) ?? names[0];
-  return `${main.replace(/\.[^.]*$/, "")}.zip`;
+  return `${mainName(names).replace(/\.[^.]*$/, "")}.zip`;
 }
 
 /** Several files as one .zip. */

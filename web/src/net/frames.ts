@@ -27,6 +27,16 @@ export interface Frame {
   odometry: Float32Array | null;
   velocity: Float32Array | null;
   readings: Readings[];
+  /** Pheromone fields, in some of the frames. */
+  fields: FieldLevels[];
+}
+
+export interface FieldLevels {
+  /** Number of the field. */
+  field: number;
+  rows: number;
+  /** Opacity of each block of cells, row after row from the lowest one. */
+  levels: Uint8Array;
 }
 
 const NONE = new Uint32Array(0);
@@ -51,6 +61,7 @@ export function decodeFrame(buffer: ArrayBuffer): Frame {
     odometry: null,
     velocity: null,
     readings: [],
+    fields: [],
   };
   let at = HEADER_SIZE;
   for (let block = view.getUint16(6, true); block > 0; block--) {
@@ -72,7 +83,7 @@ export function decodeFrame(buffer: ArrayBuffer): Frame {
     } else if (kind === Block.BRIGHT) {
       const last = frame.readings[frame.readings.length - 1];
       if (last) last.bright = new Uint32Array(buffer, at, size >> 2);
-    }
+    } else if (kind === Block.FIELD) frame.fields.push({ field: group, rows, levels: new Uint8Array(buffer, at, size) });
     at += size + (-size & 3);
   }
   return frame;
@@ -91,6 +102,36 @@ export interface Area {
   corners: [number, number][];
 }
 
+export interface Zone {
+  name: string;
+  corners: [number, number][];
+  /** "": none. */
+  color: string;
+  slip: number | null;
+  speed_limit: number | null;
+  odometry_scale: number | null;
+  hole: boolean;
+}
+
+export interface Field {
+  name: string;
+  color: string;
+  area: [number, number, number, number];
+  cell: number;
+  rows: number;
+  columns: number;
+}
+
+/** The floor, in the world's frame. */
+export interface Floor {
+  /** "": none of its own. */
+  color: string;
+  /** `bytes`: of the PNG; `image`: the decoded one, as soon as it is there. */
+  picture: { pose: [number, number, number]; width: number; height: number; bytes: number; png?: Uint8Array<ArrayBuffer>; image?: ImageBitmap } | null;
+  zones: Zone[];
+  fields: Field[];
+}
+
 export interface WorldMap {
   name: string;
   origin: [number, number];
@@ -101,6 +142,7 @@ export interface WorldMap {
   /** x1, y1, x2, y2 of each wall and x, y of each point, relative to `origin`. */
   walls: Float32Array;
   points: Float32Array;
+  floor?: Floor;
 }
 
 /** Header before the columns of a map: the whole header, and the numbers of walls and points that follow. */
@@ -114,6 +156,8 @@ export function decodeMap(buffer: ArrayBuffer): WorldMap {
   const about = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size))) as MapHead;
   const walls = new Float32Array(buffer, 8 + size, 4 * about.walls);
   const points = new Float32Array(buffer, 8 + size + walls.byteLength, 2 * about.points);
+  const picture = about.floor?.picture;
+  if (picture) picture.png = new Uint8Array(buffer, 8 + size + walls.byteLength + points.byteLength, picture.bytes);
   return { ...about, walls, points };
 }
 

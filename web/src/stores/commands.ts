@@ -1,10 +1,11 @@
 // Actions of keys and buttons: each is a word of hands/keys.ts; the store of its subject carries it out.
 
 import { actionOf, type Action, type Key, type Simple } from "../hands/keys";
+import type { Adding } from "./adding.svelte";
 import type { Capture } from "./capture.svelte";
 import type { Clock } from "./clock.svelte";
 import type { Drag } from "./drag";
-import type { Driving } from "./driving";
+import type { Driving } from "./driving.svelte";
 import type { Fleet } from "./fleet";
 import type { Log } from "./log.svelte";
 import type { Maps } from "./maps.svelte";
@@ -24,6 +25,7 @@ export const ASK_ABOVE = 5;
 
 /** All whom commands are about. */
 export interface Subjects {
+  readonly adding: Pick<Adding, "batch" | "cancel">;
   readonly capture: Capture;
   readonly clock: Clock;
   readonly drag: Drag;
@@ -35,7 +37,7 @@ export interface Subjects {
   readonly probe: Probe;
   readonly roster: Roster;
   readonly selection: Selection;
-  readonly session: Asks & { readonly stats: { clients: number } | null; readonly readOnly: boolean };
+  readonly session: Asks & { readonly stats: { clients: number } | null; readonly readOnly: boolean; readonly whyReadOnly: string };
   readonly notices: Says;
   readonly settings: Settings;
   readonly timeline: TimeLine;
@@ -62,6 +64,7 @@ export class Commands {
     /** Undo a gesture that is going on; whether there was one. */
     private cancelGesture: () => boolean,
     private redraw: Redraw,
+    private toggleTable: () => void,
   ) {
     const { capture, clock, fleet, log, maps, panels, roster, selection, session, timeline, tools, undo, viewpoint } = on;
     this.table = {
@@ -94,6 +97,9 @@ export class Commands {
       log: () => log.toggle(),
       sidebar: () => (panels.side = !panels.side),
       stop: () => this.stop(),
+      goThere: () => this.goThere(),
+      table: () => this.toggleTable(),
+      emergency: () => this.emergency(),
     };
   }
 
@@ -109,6 +115,7 @@ export class Commands {
       if (key.key === "Escape" && panels.dialog !== "start") panels.close();
       return false;
     }
+    if (!key.onButton && !key.ctrl && !key.alt && this.on.tools.key(key.key, key.shift)) return true;
     const action = actionOf(key, selection.names.length > 0, driving.driven() !== null);
     if (!action || (key.onButton && (key.key === " " || key.key === "Enter"))) return false;
     this.act(action, key.repeat);
@@ -148,6 +155,24 @@ export class Commands {
     if ((await session.ask({ type: "reset", names: null })) !== undefined) notices.offer("all back to where they started");
   }
 
+  private goThere(): void {
+    const { tools, fleet, session, notices } = this.on;
+    if (tools.tool === "goal") tools.set("select");
+    else if (session.readOnly) notices.say(session.whyReadOnly, true);
+    else if (!fleet.drivable.length) notices.say("select the robots that are to drive");
+    else {
+      tools.set("goal");
+      notices.say("click the goal, drag to choose the heading; Shift adds goals, Esc ends");
+    }
+  }
+
+  private emergency(): void {
+    const { driving, fleet, session, notices } = this.on;
+    driving.letGo();
+    if (session.readOnly) notices.say(session.whyReadOnly, true);
+    else void fleet.stopAll();
+  }
+
   private stop(): void {
     this.on.driving.letGo();
     void this.on.fleet.stop();
@@ -158,6 +183,7 @@ export class Commands {
     const { timeline, tools, viewpoint, selection } = this.on;
     if (this.cancelGesture()) return;
     if (timeline.isLooking) void timeline.back();
+    else if (this.on.adding.batch) this.on.adding.cancel();
     else if (tools.tool !== "select") tools.cancel();
     else if (viewpoint.follow) viewpoint.followRobot(null);
     else selection.set([]);

@@ -1,12 +1,17 @@
 // Dragged bodies: drawn at the pointer, and sent to the simulator.
 
 import type { Placement } from "../generated/messages";
+import type { Contacts } from "../view/contacts";
 import type { World } from "../view/world";
 import { AT_ONCE, batches, wrap, type Asks, type Pose, type Redraw, type Says } from "./ports";
 import type { Roster } from "./roster.svelte";
 
 /** Moves are sent no more often than every so many ms. */
 export const MOVE_PERIOD = 33;
+
+/** Dragged bodies of which overlaps are sought: of more, it would take too long. */
+const MAX_CHECKED = 50;
+const EMPTY: ReadonlySet<number> = new Set();
 
 interface Grabbed {
   rows: number[];
@@ -34,12 +39,16 @@ export class Drag {
   private release: number | null = null;
 
   constructor(
-    private world: Pick<World, "dragged" | "pose" | "frame" | "schema" | "rows">,
+    private world: Pick<World, "dragged" | "overlaps" | "pose" | "frame" | "schema" | "rows">,
     private roster: Pick<Roster, "name" | "namesOf">,
     private session: Asks & { mayTouch(): boolean },
     private redraw: Redraw,
     private steps: { group(): number; groupOfKeys(about: string, now: number): number },
     private notices: Says,
+    /** Finds what dragged bodies overlap; without it, nothing is said. */
+    private contacts: Pick<Contacts, "walls" | "bodies" | "free"> | null = null,
+    /** Whether bodies that are dropped in something are put next to it. */
+    private snaps: () => boolean = () => false,
   ) {}
 
   get isHolding(): boolean {
@@ -73,11 +82,51 @@ export class Drag {
     for (const [row, from] of this.grabbed.from) this.world.dragged.set(row, to(...from));
     const pose = this.world.frame?.pose;
     if (pose) for (const [row, at] of this.world.dragged) pose.set(at, 3 * row);
+    this.check();
     this.redraw();
     const wait = this.lastMove + MOVE_PERIOD - performance.now();
     clearTimeout(this.moveTimer);
     if (wait <= 0) this.sendMoves();
     else this.moveTimer = setTimeout(() => this.sendMoves(), wait);
+  }
+
+  /** Find what the dragged bodies overlap, to be shown. */
+  private check(): void {
+    const { contacts, grabbed, world } = this;
+    world.overlaps = null;
+    if (!contacts || !grabbed || grabbed.from.size > MAX_CHECKED) return;
+    const held = new Set(grabbed.from.keys());
+    const rows: number[] = [];
+    const walls: [number, number, number, number][] = [];
+    for (const row of held) {
+      const at = world.dragged.get(row);
+      if (!at) continue;
+      const met = contacts.walls(row, at);
+      const bodies = contacts.bodies(row, at, held);
+      walls.push(...met.map(([a, b, c, d]): [number, number, number, number] => [a, b, c, d]));
+      if (met.length || bodies.length) rows.push(row, ...bodies);
+    }
+    if (rows.length) world.overlaps = { rows, walls };
+  }
+
+  /** Bodies are dropped where they overlap something: put them next to it, or say so. */
+  private settleOverlaps(grabbed: Grabbed): void {
+    const { contacts, world } = this;
+    const { overlaps } = world;
+    world.overlaps = null;
+    if (!contacts || !overlaps) return;
+    const held = new Set(grabbed.from.keys());
+    const stuck = [...held].filter((row) => overlaps.rows.includes(row));
+    const left: number[] = [];
+    for (const row of stuck) {
+      const at = world.dragged.get(row)!;
+      const free = this.snaps() ? contacts.free(row, at, EMPTY) : null;
+      if (free) world.dragged.set(row, free);
+      else left.push(row);
+    }
+    const what = overlaps.walls.length ? "a wall" : "another body";
+    if (left.length) this.notices.say(`${left.length === 1 ? this.roster.name(left[0]) : `${left.length} bodies`} overlap${left.length === 1 ? "s" : ""} ${what}`, false, 6);
+    else if (stuck.length) this.notices.say(`put next to ${what}`);
   }
 
   private placements(): Placement[] {
@@ -104,7 +153,9 @@ export class Drag {
     if (!grabbed) return;
     this.grabbed = null;
     clearTimeout(this.moveTimer);
-    if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
+    if (keep) this.settleOverlaps(grabbed);
+    else for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
+    this.world.overlaps = null;
     this.moveAndRelease(this.placements(), grabbed.group);
     if (keep && grabbed.rows.length > 1) this.notices.offer(`${grabbed.rows.length} moved`);
     void this.hold(this.roster.namesOf(grabbed.rows), false);
@@ -115,6 +166,7 @@ export class Drag {
     this.grabbed = null;
     clearTimeout(this.moveTimer);
     this.world.dragged.clear();
+    this.world.overlaps = null;
   }
 
   /** Move bodies forward, m, and turn them where they are, rad. */

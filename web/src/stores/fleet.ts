@@ -8,7 +8,7 @@ import type { Roster } from "./roster.svelte";
 export class Fleet {
   constructor(
     private selection: { readonly names: string[]; set(names: string[]): void },
-    private roster: Pick<Roster, "drivable" | "robotNames">,
+    private roster: Pick<Roster, "drivable" | "robotNames" | "ofKind">,
     private session: Asks,
     private notices: Says,
     private request: (request: Ask) => Promise<unknown>,
@@ -50,6 +50,21 @@ export class Fleet {
     await Promise.all(stops);
   }
 
+  /** Set the charge of the batteries of the selected robots, %. */
+  async setCharge(charge: number): Promise<void> {
+    const names = this.drivable;
+    const group = this.group();
+    let done = 0;
+    for (const some of batches(names)) if ((await this.session.ask({ type: "charge", names: some, charge, group })) !== undefined) done += some.length;
+    if (done) this.notices.offer(`battery at ${charge} %: ${names.length === 1 ? shown(names[0]) : count(done, "robot")}`);
+  }
+
+  /** Put a body at a pose, m and rad. */
+  async place(name: string, x: number, y: number, th: number): Promise<void> {
+    const done = await this.session.ask({ type: "move", to: [{ name, x, y, th }], group: this.group() });
+    if (done !== undefined) this.notices.offer(`${shown(name)} placed`);
+  }
+
   /** Command an actuator of a robot, in SI units; what is no number is not sent. */
   async command(name: string, device: string, command: string, value: number): Promise<void> {
     if (Number.isFinite(value)) await this.session.ask({ type: "command", name, device, command, value });
@@ -57,7 +72,16 @@ export class Fleet {
 
   /** Press the red buttons of all selected robots, or pull them out; their motors. It says of how many. */
   async switchAll(what: "estop" | "enable", on: boolean): Promise<void> {
-    const names = this.drivable;
+    await this.switch(what, this.drivable, on);
+  }
+
+  /** Press the red buttons of some robots, or pull them out. Without names: of the selected ones, without any of all. */
+  async stopAll(names: readonly string[] = [], on = true): Promise<void> {
+    const chosen = names.length ? [...names] : this.drivable;
+    await this.switch("estop", chosen.length ? chosen : this.roster.ofKind("robot"), on);
+  }
+
+  private async switch(what: "estop" | "enable", names: readonly string[], on: boolean): Promise<void> {
     let done = 0;
     let failed: unknown = null;
     for (const some of batches(names)) {
@@ -71,5 +95,6 @@ export class Fleet {
     const word = what === "enable" ? (on ? "motors on" : "motors off") : on ? "emergency stop" : "emergency stop released";
     if (failed) this.notices.fail(failed);
     if (done) this.notices.say(`${word}: ${names.length === 1 ? shown(names[0]) : count(done, "robot")}`);
+    else if (!names.length) this.notices.say("there are no robots");
   }
 }

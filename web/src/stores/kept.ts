@@ -4,7 +4,7 @@
 import { defaultLayers, LAYERS, type LayerName, type Layers } from "../view/layers";
 
 export const THEMES = ["light", "dark"] as const;
-export const COLORS = ["model", "robot"] as const;
+export const COLORS = ["auto", "model", "robot"] as const;
 export const RENDERERS = ["auto", "webgl2", "canvas2d"] as const;
 export type Theme = (typeof THEMES)[number];
 export type ColorBy = (typeof COLORS)[number];
@@ -66,7 +66,7 @@ export function themeOf(value: unknown, prefersDark: boolean): Theme {
 }
 
 export function colorsOf(value: unknown): ColorBy {
-  return oneOf(value, COLORS) ?? "model";
+  return oneOf(value, COLORS) ?? "auto";
 }
 
 export function rendererOf(value: unknown): RendererChoice {

@@ -1,7 +1,8 @@
 // The map of the world: fetched to be drawn, sent from this computer, saved with the world.
 
-import { bundle, bundleName } from "../net/bundle";
-import { MAX_UPLOAD, type MapInfo } from "../generated/messages";
+import { bundle, bundleName, mainName } from "../net/bundle";
+import { MAX_UPLOAD, type MapInfo, type MapPicture } from "../generated/messages";
+import type { Ask } from "../net/connection";
 import { decodeMap, type WorldMap } from "../net/frames";
 import { shown } from "../text";
 import type { Asks, Download, Fetch, Says } from "./ports";
@@ -12,13 +13,15 @@ export class Maps {
   source = $state("");
   /** Slow operation in progress; "": none. */
   busy = $state("");
+  private pictures = new Map<string, Promise<MapPicture>>();
+  private lastPicture: Promise<unknown> = Promise.resolve();
   /** The present map. */
   private info: MapInfo = { url: "", name: "", source: "", bounds: null, view: null };
 
   constructor(
     /** Takes the walls when they are there. */
     private setMap: (map: WorldMap) => void,
-    private session: Asks,
+    private session: Asks & { request<T>(request: Ask): Promise<T> },
     private notices: Says,
     private token: () => string,
     private page: () => number,
@@ -48,6 +51,8 @@ export class Maps {
     if (known || !url) return;
     await this.work(`loading ${shown(name)}`, async () => {
       const map = decodeMap(await (await this.get(url)).arrayBuffer());
+      const picture = map.floor?.picture;
+      if (picture?.png) picture.image = await createImageBitmap(new Blob([picture.png], { type: "image/png" }));
       if (url === this.info.url) this.setMap(map); // else another one was put in place meanwhile
     });
   }
@@ -66,6 +71,17 @@ export class Maps {
     }
   }
 
+  /** A small picture of a map that the simulator has: read one after the other, each once. */
+  picture(name: string): Promise<MapPicture> {
+    const known = this.pictures.get(name);
+    if (known) return known;
+    const found = this.lastPicture.then(() => this.session.request<MapPicture>({ type: "look_at_map", name }));
+    this.lastPicture = found.catch(() => undefined);
+    this.pictures.set(name, found);
+    found.catch(() => this.pictures.delete(name)); // it is asked for again the next time
+    return found;
+  }
+
   /** Load a map that the simulator has; "": none. */
   async load(name: string): Promise<void> {
     await this.work(`loading ${shown(name)}`, async () => {
@@ -82,7 +98,7 @@ export class Maps {
       if (size > MAX_UPLOAD) throw new Error(`${name}: ${(size / 2 ** 20).toFixed(0)} MiB; at most ${MAX_UPLOAD / 2 ** 20} MiB are taken`);
       const file = files.length === 1 ? files[0] : await bundle(files);
       await this.get(`upload?name=${encodeURIComponent(name)}&page=${this.page()}`, { method: "POST", body: file });
-      this.notices.offer(`${name} loaded`);
+      this.notices.offer(`${mainName(files.map((f) => f.name))} loaded`);
     });
   }
 

@@ -21,6 +21,8 @@ const KEPT_COSTS = 200;
 export class Painter {
   stage: Stage | null = null;
   drawn: Drawn = { bodies: 0, fans: 0, points: 0, sonar: 0 };
+  /** Labels of the last picture, with their rectangles: left, top, right, bottom, pixels. */
+  labels: [string, [number, number, number, number]][] = [];
   /** The present renderer. */
   renderer = $state("");
   /** Main-thread time of the last pictures that showed a new frame, ms. */

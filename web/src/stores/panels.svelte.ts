@@ -2,8 +2,11 @@
 
 import type { Says } from "./ports";
 
-export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record";
+export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record"
+  | "share" | "downloads"; // prettier-ignore
 
+/** Dialogs that change nothing. */
+const OF_ALL: ReadonlySet<Dialog> = new Set(["help", "about", "share"]);
 /** Windows of at least so many pixels show the side bar. */
 export const WIDE = 800;
 
@@ -11,6 +14,8 @@ export class Panels {
   dialog = $state<Dialog>("none");
   side = $state(true);
   stick = $state(false);
+  /** The table of the fleet, below the world. */
+  table = $state(false);
 
   constructor(
     width: number,
@@ -21,7 +26,7 @@ export class Panels {
   }
 
   open(dialog: Dialog): void {
-    if (this.session.readOnly && dialog !== "help" && dialog !== "about") {
+    if (this.session.readOnly && !OF_ALL.has(dialog)) {
       this.notices.say(this.session.whyReadOnly, true);
       return;
     }

@@ -2,6 +2,7 @@
 
 import type { BodyInfo, Model, Schema } from "../generated/messages";
 import type { Robot } from "../hands/driving";
+import { count } from "../text";
 
 export class Roster {
   bodies = $state.raw<BodyInfo[]>([]);
@@ -21,6 +22,18 @@ export class Roster {
 
   namesOf(rows: readonly number[]): string[] {
     return rows.map((row) => this.name(row));
+  }
+
+  /** Names of the bodies of a kind. */
+  ofKind(kind: BodyInfo["kind"]): string[] {
+    return this.bodies.filter((b) => b.kind === kind).map((b) => b.name);
+  }
+
+  /** How many there are of each kind, in words; kinds without any are left out. */
+  get counts(): string[] {
+    const words: [BodyInfo["kind"], string][] = [["robot", "robot"], ["pedestrian", "pedestrian"], ["obstacle", "moving obstacle"], ["thing", "object"]]; // prettier-ignore
+    const counted = words.map(([kind, word]) => [this.ofKind(kind).length, word] as const);
+    return counted.filter(([n, word]) => n || word === "robot").map(([n, word]) => count(n, word));
   }
 
   get robotNames(): string[] {

@@ -23,6 +23,10 @@ export class Session implements Asks {
   /** Who commands each robot. */
   clients = $state.raw<Record<string, string[]>>({});
   catalog = $state.raw<CatalogResult | null>(null);
+  /** When the shown world was received, on the clock of `performance`, ms; 0: never. */
+  received = 0;
+  /** The same for a world that is shown although the connection is lost. */
+  heard = $state(0);
   /** The page shows an earlier moment. */
   looksBack = $state(false);
 
@@ -63,6 +67,7 @@ export class Session implements Asks {
   connected(status: Status, reason: string): void {
     this.status = status;
     this.reason = reason;
+    if (status !== "open") this.heard = this.received;
     this.wantsToken = status === "refused" && this.line.refusal === WRONG_TOKEN;
   }
 
@@ -82,6 +87,11 @@ export class Session implements Asks {
     this.stats = message;
     // a robot may be called __proto__: an entry of its own all the same
     this.clients = Object.fromEntries(message.driven.map((c) => [c.robot, c.sources]));
+  }
+
+  /** Ask the simulator for something; rejects with its reason. */
+  request<T>(request: Ask): Promise<T> {
+    return this.line.request<T>(request);
   }
 
   /** Ask the simulator for something and say so when it refuses. */

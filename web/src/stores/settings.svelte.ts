@@ -15,32 +15,38 @@ export type Styled = Pick<World, "layers" | "palette" | "paletteVersion" | "colo
 
 export class Settings {
   theme = $state<Theme>("light");
+  /** The chosen theme; null: as the machine is set. */
+  private chosen: Theme | null = null;
   layers = $state<Layers>(defaultLayers());
-  colorBy = $state<ColorBy>("model");
+  colorBy = $state<ColorBy>("auto");
   rendererChoice = $state<RendererChoice>("auto");
   showLog = $state(false);
+  /** Bodies that are dropped in something are put next to it. */
+  snaps = $state(false);
   /** Models that are not drawn. They are of this world only, so they are not kept. */
   hiddenModels = $state.raw<string[]>([]);
   private hinted: boolean;
 
   constructor(
     private storage: () => KeptValues,
-    prefersDark: boolean,
+    private prefersDark: boolean,
     /** Called when the drawn layers change, with the switched layer if it was one. */
     private changed: (layer: LayerName | null) => void,
   ) {
     const kept = objectIn(readKept(storage, SETTINGS_KEY));
     this.theme = themeOf(kept.theme, prefersDark);
+    this.chosen = kept.theme === this.theme ? this.theme : null;
     this.layers = layersOf(kept.layers);
     this.colorBy = colorsOf(kept.colorBy);
     this.rendererChoice = rendererOf(kept.renderer);
     this.showLog = logOf(kept.log);
+    this.snaps = kept.snaps === true;
     this.hinted = hintedOf(kept.hinted);
   }
 
   private keep(): void {
-    const { theme, layers, colorBy, rendererChoice: renderer, showLog: log, hinted } = this;
-    writeKept(this.storage, SETTINGS_KEY, JSON.stringify({ theme, layers, colorBy, renderer, log, hinted }));
+    const { chosen: theme, layers, colorBy, rendererChoice: renderer, showLog: log, snaps, hinted } = this;
+    writeKept(this.storage, SETTINGS_KEY, JSON.stringify({ theme, layers, colorBy, renderer, log, snaps, hinted }));
   }
 
   /** Put them into effect in the world that is drawn. */
@@ -54,7 +60,16 @@ export class Settings {
 
   setTheme(theme: Theme): void {
     this.theme = theme;
+    this.chosen = theme === themeOf(null, this.prefersDark) ? null : theme; // it follows the machine again
     this.keep();
+    this.changed(null);
+  }
+
+  /** The machine was set to light or dark: follow it, unless a theme was chosen. */
+  prefer(dark: boolean): void {
+    this.prefersDark = dark;
+    if (this.chosen) return;
+    this.theme = themeOf(null, dark);
     this.changed(null);
   }
 
@@ -86,6 +101,11 @@ export class Settings {
     if (!hidden.delete(name)) hidden.add(name);
     this.hiddenModels = [...hidden];
     this.changed(null);
+  }
+
+  toggleSnaps(): void {
+    this.snaps = !this.snaps;
+    this.keep();
   }
 
   toggleLog(): void {

@@ -88,12 +88,8 @@ export class Touch implements Hands {
     if (rows) this.selection.select(rows, "add");
   }
 
-  measure(fromX: number, fromY: number, x: number, y: number, done: boolean): void {
-    this.tools.measure(fromX, fromY, x, y, done);
-  }
-
-  place(x: number, y: number, toX: number, toY: number, done: boolean): void {
-    this.tools.place(x, y, toX, toY, done);
+  use(fromX: number, fromY: number, x: number, y: number, done: boolean, more: boolean): void {
+    this.tools.use(fromX, fromY, x, y, done, more);
   }
 
   followRow(row: number): void {

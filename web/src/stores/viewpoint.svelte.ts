@@ -7,6 +7,8 @@ import type { Redraw } from "./ports";
 export class Viewpoint {
   /** The body in the middle of the window. */
   follow = $state<string | null>(null);
+  /** The followed body points up; else the world's y axis does. */
+  headingUp = $state(false);
   /** Pixels per metre, of the last picture. */
   scale = $state(1);
   /** Where the pointer is, m in the world's frame. */
@@ -15,7 +17,7 @@ export class Viewpoint {
   fitted = false;
   private first: Box | null = null;
   /** Whether a hand has chosen another part of the world to look at. */
-  private moved = false;
+  moved = false;
 
   constructor(
     readonly camera: Camera,
@@ -29,17 +31,37 @@ export class Viewpoint {
     this.fitted = false;
   }
 
-  /** Before a picture. */
-  update(): void {
+  /** Before a picture; whether the world was shown whole for the first time. */
+  update(): boolean {
     const { camera, world } = this;
-    if (!world.frame) return;
-    if (!this.fitted) {
+    if (!world.frame) return false;
+    const first = !this.fitted;
+    if (first) {
       camera.fit(this.whole());
       this.moved = false;
       this.fitted = true;
     }
     const row = this.follow !== null ? world.rows.get(this.follow) : undefined;
-    if (row !== undefined) [camera.x, camera.y] = world.pose(row);
+    if (row !== undefined) {
+      const [x, y, th] = world.pose(row);
+      [camera.x, camera.y] = [x, y];
+      if (this.headingUp) camera.angle = Math.PI / 2 - th;
+    }
+    if (row === undefined || !this.headingUp) camera.angle = 0;
+    return first;
+  }
+
+  /** Show a part of the world again; `moved`: a hand had chosen it. */
+  restore(x: number, y: number, scale: number, moved: boolean): void {
+    if (!moved) return; // the whole world, in a window of perhaps another size
+    this.moved = true;
+    Object.assign(this.camera, { x, y, scale });
+  }
+
+  /** Let the front of the followed body point up. */
+  toggleHeadingUp(): void {
+    this.headingUp = !this.headingUp;
+    this.redraw();
   }
 
   /** The first view: the view of the world file, or the whole world. */
@@ -60,6 +82,7 @@ export class Viewpoint {
 
   home(): void {
     this.follow = null;
+    this.camera.angle = 0;
     this.moved = false;
     this.camera.fit(this.whole());
     this.redraw();

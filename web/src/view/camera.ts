@@ -19,25 +19,46 @@ export class Camera {
     this.height = Math.max(1, height);
   }
 
+  /** The world is shown turned to the left by this angle, rad. */
+  private turned = 0;
+  private cos = 1;
+  private sin = 0;
+
+  get angle(): number {
+    return this.turned;
+  }
+
+  set angle(angle: number) {
+    if (angle === this.turned) return;
+    this.turned = angle;
+    [this.cos, this.sin] = [Math.cos(angle), Math.sin(angle)];
+  }
+
   toScreen(x: number, y: number): [number, number] {
-    return [this.width / 2 + (x - this.x) * this.scale, this.height / 2 - (y - this.y) * this.scale];
+    const dx = (x - this.x) * this.scale;
+    const dy = (y - this.y) * this.scale;
+    return [this.width / 2 + this.cos * dx - this.sin * dy, this.height / 2 - this.sin * dx - this.cos * dy];
   }
 
   toWorld(px: number, py: number): [number, number] {
-    return [this.x + (px - this.width / 2) / this.scale, this.y - (py - this.height / 2) / this.scale];
+    const dx = (px - this.width / 2) / this.scale;
+    const dy = (this.height / 2 - py) / this.scale;
+    return [this.x + this.cos * dx + this.sin * dy, this.y - this.sin * dx + this.cos * dy];
   }
 
   pan(dx: number, dy: number): void {
-    this.x -= dx / this.scale;
-    this.y += dy / this.scale;
+    const [wx, wy] = this.toWorld(this.width / 2 - dx, this.height / 2 - dy);
+    this.x = wx;
+    this.y = wy;
   }
 
   /** Zoom by a factor; the world point under the screen point (px, py) stays there. */
   zoomAt(px: number, py: number, factor: number): void {
     const [wx, wy] = this.toWorld(px, py);
     this.scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
-    this.x = wx - (px - this.width / 2) / this.scale;
-    this.y = wy + (py - this.height / 2) / this.scale;
+    const [nx, ny] = this.toWorld(px, py);
+    this.x += wx - nx;
+    this.y += wy - ny;
   }
 
   zoom(factor: number): void {
@@ -54,16 +75,17 @@ export class Camera {
     this.y = (box[1] + box[3]) / 2;
   }
 
-  /** The visible part of the world, larger by `margin` m on all sides. */
+  /** A box around the visible part of the world, larger by `margin` m on all sides. */
   box(margin = 0): Box {
-    const w = this.width / 2 / this.scale + margin;
-    const h = this.height / 2 / this.scale + margin;
+    const [c, s] = [Math.abs(this.cos), Math.abs(this.sin)];
+    const w = (c * this.width + s * this.height) / 2 / this.scale + margin;
+    const h = (s * this.width + c * this.height) / 2 / this.scale + margin;
     return [this.x - w, this.y - h, this.x + w, this.y + h];
   }
 
   /** Something that changes when the view does. */
   key(): string {
-    return `${this.x},${this.y},${this.scale},${this.width},${this.height}`;
+    return `${this.x},${this.y},${this.scale},${this.angle},${this.width},${this.height}`;
   }
 }
 

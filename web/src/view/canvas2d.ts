@@ -3,6 +3,7 @@
 import { Bit, NO_READING, type Group, type Model } from "../generated/messages";
 import type { Readings } from "../net/frames";
 import { Camera } from "./camera";
+import { FloorImages, floorZones, type FloorImage } from "./floor";
 import { gridLines } from "./grid";
 import { css, rgba } from "./palette";
 import { choose, type Chosen, type Drawn, type Renderer } from "./renderer";
@@ -33,6 +34,7 @@ export class Canvas2D implements Renderer {
   private paths = new Map<Model, { body: Path2D; mark: Path2D | null; size: number; isLine: boolean }>();
   private pathsVersion = -1;
   private directions = new Map<number, Float64Array>();
+  private floor = new FloorImages();
 
   constructor(canvas: HTMLCanvasElement) {
     this.canvas = canvas;
@@ -70,6 +72,8 @@ export class Canvas2D implements Renderer {
     ctx.fillStyle = world.palette.ground;
     ctx.fillRect(0, 0, camera.width, camera.height);
     if (world.layers.grid) this.drawGrid(world, camera);
+    if (world.layers.floor) this.drawFloor(world, camera); // paint hides the grid, whose colours suit the plain ground alone
+    if (world.layers.pheromones) for (const image of this.floor.fields(world)) this.drawImage(image, camera);
     if (world.frame && world.schema) this.drawReadings(world, camera, drawn);
     if (world.layers.map) this.drawMap(world, camera);
     if (world.layers.trails) this.drawTrails(world, camera);
@@ -78,6 +82,43 @@ export class Canvas2D implements Renderer {
   }
 
   // -- what stands still
+
+  private drawFloor(world: World, camera: Camera): void {
+    const { ctx } = this;
+    const color = world.map.floor?.color;
+    if (color) {
+      ctx.fillStyle = css(color);
+      ctx.fillRect(0, 0, camera.width, camera.height);
+    }
+    const picture = this.floor.picture(world);
+    if (picture) this.drawImage(picture, camera);
+    for (const { corners, fill, edge } of floorZones(world)) {
+      const [r, g, b, a] = fill;
+      ctx.beginPath();
+      for (const [x, y] of corners) ctx.lineTo(...camera.toScreen(x, y));
+      ctx.closePath();
+      ctx.fillStyle = `rgba(${r * 255}, ${g * 255}, ${b * 255}, ${a})`;
+      ctx.fill();
+      if (!edge) continue;
+      ctx.strokeStyle = edge;
+      ctx.lineWidth = 1;
+      ctx.stroke();
+    }
+  }
+
+  private drawImage(image: FloorImage, camera: Camera): void {
+    const { ctx, ratio } = this;
+    const [px, py] = camera.toScreen(image.x, image.y);
+    const k = camera.scale * ratio;
+    const c = Math.cos(image.th + camera.angle);
+    const s = Math.sin(image.th + camera.angle);
+    // the image's y axis points down, the world's up
+    ctx.setTransform(k * c, -k * s, k * s, k * c, px * ratio, py * ratio);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(image.source, 0, -image.height, image.width, image.height);
+    ctx.imageSmoothingEnabled = true;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
 
   private drawGrid(world: World, camera: Camera): void {
     const { ctx } = this;
@@ -100,7 +141,7 @@ export class Canvas2D implements Renderer {
     const { map } = world;
     if (!map.walls.length && !map.points.length) return;
     const base = `${world.mapVersion},${world.paletteVersion},${camera.width},${camera.height}`;
-    const key = `${base},${camera.x},${camera.y},${camera.scale}`;
+    const key = `${base},${camera.x},${camera.y},${camera.scale},${camera.angle}`;
     if (key !== this.cacheKey) {
       const large = map.points.length + map.walls.length > 20000;
       if (large && this.cacheKey.startsWith(base + ",")) this.cacheStale = true; // the view moves: the old picture, shifted, will do
@@ -108,13 +149,22 @@ export class Canvas2D implements Renderer {
         this.paintMap(world, camera);
         this.cacheKey = key;
         this.cacheStale = false;
-        Object.assign(this.cacheCamera, { x: camera.x, y: camera.y, scale: camera.scale, width: camera.width, height: camera.height });
+        Object.assign(this.cacheCamera, { x: camera.x, y: camera.y, scale: camera.scale, angle: camera.angle, width: camera.width, height: camera.height });
       }
     }
     const old = this.cacheCamera;
     const k = camera.scale / old.scale;
-    const [left, top] = camera.toScreen(...old.toWorld(0, 0));
-    this.ctx.drawImage(this.cache, left, top, old.width * k, old.height * k);
+    const { ctx, ratio } = this;
+    if (old.angle === camera.angle) {
+      const [left, top] = camera.toScreen(...old.toWorld(0, 0));
+      ctx.drawImage(this.cache, left, top, old.width * k, old.height * k);
+      return;
+    }
+    const [x, y] = camera.toScreen(old.x, old.y);
+    ctx.translate(x, y);
+    ctx.rotate(old.angle - camera.angle);
+    ctx.drawImage(this.cache, (-old.width * k) / 2, (-old.height * k) / 2, old.width * k, old.height * k);
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
   private paintMap(world: World, camera: Camera): void {
@@ -127,10 +177,12 @@ export class Canvas2D implements Renderer {
     c.fillStyle = palette.wall;
     const size = Math.max(map.resolution * camera.scale, 1);
     const p = map.points;
+    // a point is the lower left corner of its square; one that is smaller than a pixel begins there
+    const half = size > 1 || camera.angle ? map.resolution / 2 : 0.5 / camera.scale;
     for (let i = 0; i < p.length; i += 2) {
       if (p[i] < x0 || p[i] > x1 || p[i + 1] < y0 || p[i + 1] > y1) continue;
-      const [px, py] = camera.toScreen(p[i], p[i + 1]);
-      c.fillRect(px, py - size, size, size);
+      const [px, py] = camera.toScreen(p[i] + half, p[i + 1] + half);
+      c.fillRect(px - size / 2, py - size / 2, size, size);
     }
     c.strokeStyle = palette.wall;
     c.lineWidth = Math.min(3, Math.max(1.25, 0.05 * camera.scale));
@@ -155,7 +207,7 @@ export class Canvas2D implements Renderer {
     for (const block of world.frame!.readings) {
       const group = world.schema!.groups[block.group];
       if (!group || !(group.kind === "laser" ? world.layers.laser : world.layers.sonar)) continue;
-      const chosen = choose(world, camera, block.robots, group.range_max, group.kind === "laser" ? filled : 0, MAX_FILLED);
+      const chosen = choose(world, camera, block, group, group.kind === "laser" ? filled : 0, MAX_FILLED);
       if (group.kind === "sonar") {
         this.drawSonar(world, camera, block, group, chosen);
         drawn.sonar += chosen.index.length;
@@ -200,7 +252,8 @@ export class Canvas2D implements Renderer {
     const c = Math.cos(th);
     const s = Math.sin(th);
     const [px, py] = camera.toScreen(x + c * mx - s * my, y + s * mx + c * my);
-    return [px, py, Math.cos(th + mth) * camera.scale, Math.sin(th + mth) * camera.scale];
+    const seen = th + mth + camera.angle;
+    return [px, py, Math.cos(seen) * camera.scale, Math.sin(seen) * camera.scale];
   }
 
   private drawFan(world: World, camera: Camera, block: Readings, group: Group, k: number): void {
@@ -313,7 +366,7 @@ export class Canvas2D implements Renderer {
     for (let r = 0; r < trails.robots; r++) {
       const [x, y] = world.pose(r);
       if (x < x0 || x > x1 || y < y0 || y > y1 || world.isHidden(r)) continue;
-      const color = world.colorBy === "robot" ? world.robotColor(r) : world.color(r);
+      const color = world.color(r);
       const rows = byColor.get(color);
       if (rows) rows.push(r);
       else byColor.set(color, [r]);
@@ -344,8 +397,7 @@ export class Canvas2D implements Renderer {
       const at = 2 * (r * SAMPLES + slot);
       const x = trails.data[at];
       const y = trails.data[at + 1];
-      const px = camera.width / 2 + (x - camera.x) * camera.scale;
-      const py = camera.height / 2 - (y - camera.y) * camera.scale;
+      const [px, py] = camera.toScreen(x, y);
       if (Math.abs(x - bx) + Math.abs(y - by) <= far) ctx.lineTo(px, py);
       else ctx.moveTo(px, py);
       bx = x;
@@ -402,12 +454,15 @@ export class Canvas2D implements Renderer {
       const stalled = (state[i] & Bit.STALLED) !== 0;
       const outline = stalled ? world.palette.stalled : shape.isLine ? css(world.color(i)) : world.palette.outline;
       if (shape.size * camera.scale < DOT) {
+        ctx.fillStyle = outline; // a pale dot would be lost on a pale ground
+        ctx.fillRect(px - DOT - 1, py - DOT - 1, 2 * DOT + 2, 2 * DOT + 2);
         ctx.fillStyle = stalled ? outline : css(world.color(i));
         ctx.fillRect(px - DOT, py - DOT, 2 * DOT, 2 * DOT);
         continue;
       }
-      const c = Math.cos(pose[3 * i + 2]);
-      const s = Math.sin(pose[3 * i + 2]);
+      const seen = pose[3 * i + 2] + camera.angle;
+      const c = Math.cos(seen);
+      const s = Math.sin(seen);
       ctx.setTransform(k * c, -k * s, -k * s, -k * c, px * ratio, py * ratio);
       if (filled && !(state[i] & Bit.GHOST)) {
         ctx.fillStyle = css(world.color(i));

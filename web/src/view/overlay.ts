@@ -1,13 +1,15 @@
 // The few things that are drawn on top of either back-end: names, selection, odometry, places, rulers, debug pictures.
 
+import { zoneLabel } from "./floor";
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
-import { degrees, fixed, shown } from "../text";
+import { degrees } from "../text";
+import { drawText as text, Labels } from "./labels";
 import { css } from "./palette";
 import { MAX_LABELS, type World } from "./world";
 
-/** Characters of a label, names of 64 and a mark. */
-const MAX_LABEL = 80;
+/** Of the one world that a page shows. */
+export const labels = new Labels();
 
 type Ctx = CanvasRenderingContext2D;
 const FONT = "12px system-ui, sans-serif";
@@ -19,16 +21,25 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   ctx.lineJoin = "round";
   drawEdge(ctx, world, camera);
   if (world.debug) drawDebug(ctx, world, camera);
+  if (world.layers.floor) labelZones(ctx, world, camera);
   if (world.layers.areas) drawAreas(ctx, world, camera);
   if (world.layers.places) drawPlaces(ctx, world, camera);
   if (world.layers.odometry) drawOdometry(ctx, world, camera);
   if (world.layers.velocity) drawVelocity(ctx, world, camera);
+  if (world.layers.trips) drawTrips(ctx, world, camera);
   drawSelection(ctx, world, camera);
+  drawStops(ctx, world, camera);
+  if (world.overlaps) drawOverlaps(ctx, world, camera);
   drawMarks(ctx, world, camera);
-  if (world.layers.labels || world.layers.pose) drawLabels(ctx, world, camera);
+  labels.draw(ctx, world, camera);
   if (world.preview) drawPreview(ctx, world, camera);
+  if (world.goal) {
+    ctx.strokeStyle = ctx.fillStyle = world.palette.selection;
+    drawGoal(ctx, camera, world.goal.at, world.goal.th);
+  }
   if (world.measure) drawMeasure(ctx, world, camera);
   if (world.boxSelect) drawBox(ctx, world, camera);
+  if (world.cross) drawCross(ctx, world, camera);
   drawScale(ctx, world, camera);
 }
 
@@ -40,19 +51,29 @@ function drawEdge(ctx: Ctx, world: World, camera: Camera): void {
   if (!world.layers.map) return;
   const b = world.map.bounds ?? NO_MAP;
   const [ox, oy] = world.map.bounds ? world.map.origin : (world.schema?.origin ?? [0, 0]);
-  const [x0, y1] = camera.toScreen(b[0] - ox, b[1] - oy);
-  const [x1, y0] = camera.toScreen(b[2] - ox, b[3] - oy);
+  const away = world.map.bounds ? 4 / camera.scale : 0;
+  const [x0, y0, x1, y1] = [b[0] - ox - away, b[1] - oy - away, b[2] - ox + away, b[3] - oy + away];
+  ctx.beginPath();
+  if (b === NO_MAP) ctx.rect(0, 0, camera.width, camera.height);
+  polygon(ctx, camera, [[x0, y0], [x1, y0], [x1, y1], [x0, y1]]); // prettier-ignore
   if (b === NO_MAP) {
-    ctx.beginPath();
-    ctx.rect(0, 0, camera.width, camera.height);
-    ctx.rect(x0, y0, x1 - x0, y1 - y0);
     ctx.fillStyle = world.palette.outside;
     ctx.fill("evenodd");
     return;
   }
   ctx.strokeStyle = world.palette.beyond;
   ctx.lineWidth = 1;
-  ctx.strokeRect(x0 - 4, y0 - 4, x1 - x0 + 8, y1 - y0 + 8);
+  ctx.stroke();
+}
+
+/** Add a closed polygon of points in m to the path. */
+function polygon(ctx: Ctx, camera: Camera, corners: readonly (readonly [number, number])[]): void {
+  corners.forEach(([x, y], i) => {
+    const p = camera.toScreen(x, y);
+    if (i) ctx.lineTo(...p);
+    else ctx.moveTo(...p);
+  });
+  ctx.closePath();
 }
 
 function outline(ctx: Ctx, world: World, camera: Camera, row: number, at: [number, number, number]): void {
@@ -83,6 +104,17 @@ function arrow(ctx: Ctx, x: number, y: number, angle: number, length: number): v
   ctx.stroke();
 }
 
+function labelZones(ctx: Ctx, world: World, camera: Camera): void {
+  if (camera.scale <= 12) return;
+  const [ox, oy] = world.map.origin;
+  for (const zone of world.map.floor?.zones ?? []) {
+    const [x, y] = camera.toScreen(zone.corners[0][0] - ox, zone.corners[0][1] - oy);
+    if (x < -200 || y < -20 || x > camera.width || y > camera.height + 20) continue;
+    const label = zoneLabel(zone);
+    if (label) text(ctx, world, label, x + 4, y - 4, world.palette.badArea);
+  }
+}
+
 function drawAreas(ctx: Ctx, world: World, camera: Camera): void {
   const [ox, oy] = world.map.origin;
   for (const area of world.map.areas) {
@@ -102,10 +134,6 @@ function drawAreas(ctx: Ctx, world: World, camera: Camera): void {
     }
     ctx.stroke();
     ctx.setLineDash([]);
-    if (camera.scale > 12 && area.name) {
-      const [x, y] = camera.toScreen(area.corners[0][0] - ox, area.corners[0][1] - oy);
-      text(ctx, world, area.name, x + 4, y - 4, world.palette.badArea);
-    }
   }
 }
 
@@ -138,8 +166,7 @@ function drawPlaces(ctx: Ctx, world: World, camera: Camera): void {
       ctx.arc(x, y, 1.5, 0, 7);
       ctx.fill();
     }
-    if (place.heading) arrow(ctx, x, y, place.pose[2], 16);
-    if (camera.scale > 14 && place.name) text(ctx, world, place.name, x + 10, y + 14, world.palette.place);
+    if (place.heading) arrow(ctx, x, y, place.pose[2] + camera.angle, 16);
   }
 }
 
@@ -161,9 +188,10 @@ function drawOdometry(ctx: Ctx, world: World, camera: Camera): void {
     ctx.setLineDash([]);
     const [px, py] = camera.toScreen(at[0], at[1]);
     const length = Math.max(14, 0.5 * camera.scale);
-    arrow(ctx, px, py, at[2], length);
+    const seen = at[2] + camera.angle;
+    arrow(ctx, px, py, seen, length);
     ctx.lineWidth = 1;
-    arrow(ctx, px, py, at[2] + Math.PI / 2, length * 0.7);
+    arrow(ctx, px, py, seen + Math.PI / 2, length * 0.7);
   }
 }
 
@@ -173,7 +201,8 @@ function drawVelocity(ctx: Ctx, world: World, camera: Camera): void {
   ctx.strokeStyle = world.palette.velocity;
   ctx.lineWidth = 2;
   for (const row of shownRows(world, camera, velocity.length / 3)) {
-    const [x, y, th] = world.pose(row);
+    const [x, y, heading] = world.pose(row);
+    const th = heading + camera.angle;
     const [vx, vy, w] = [velocity[3 * row], velocity[3 * row + 1], velocity[3 * row + 2]];
     const [px, py] = camera.toScreen(x, y);
     const speed = Math.hypot(vx, vy);
@@ -193,30 +222,99 @@ function shownRows(world: World, camera: Camera, count: number): number[] {
   return rows.length <= MAX_LABELS ? rows : rows.filter((r) => world.selected.has(r));
 }
 
+/** Rings nearer to each other than this part of their size are dots: many of them would hide the bodies. */
+const CROWDED = 0.6;
+
 function drawSelection(ctx: Ctx, world: World, camera: Camera): void {
-  const rows = world.hovered >= 0 ? [...world.selected, world.hovered] : [...world.selected];
-  for (const row of rows) {
-    if (row >= world.count) continue;
+  const rings: [number, number, number][] = [];
+  ctx.strokeStyle = ctx.fillStyle = world.palette.selection;
+  for (const row of [...world.selected, world.hovered]) {
+    if (row < 0 || row >= world.count) continue;
     const chosen = world.selected.has(row);
     const [x, y] = camera.toScreen(...(world.pose(row).slice(0, 2) as [number, number]));
     const r = Math.max(9, world.radius[row] * camera.scale + 5);
-    ctx.strokeStyle = world.palette.selection;
+    if (x < -r || y < -r || x > camera.width + r || y > camera.height + r) continue;
+    const isCrowded = chosen && row !== world.hovered && rings.some(([px, py, pr]) => Math.hypot(px - x, py - y) < CROWDED * (r + pr));
+    ctx.beginPath();
+    if (isCrowded) {
+      ctx.arc(x, y, 3, 0, 7);
+      ctx.fill();
+      continue;
+    }
+    rings.push([x, y, r]);
     ctx.lineWidth = chosen ? 2.5 : 1.5;
     if (!chosen) ctx.setLineDash([3, 3]);
-    ctx.beginPath();
     ctx.arc(x, y, r, 0, 7);
     ctx.stroke();
     ctx.setLineDash([]);
   }
 }
 
-/** The state of a body in a word. */
-export function stateWords(state: number): string[] {
-  const words: string[] = [];
-  if (state & Bit.ESTOP) words.push("emergency stop");
-  if (state & Bit.STALLED) words.push("stalled");
-  if (state & Bit.HELD) words.push("held");
-  return words;
+/** What dragged bodies overlap: the walls red and wide, the bodies hatched. */
+function drawOverlaps(ctx: Ctx, world: World, camera: Camera): void {
+  const { rows, walls } = world.overlaps!;
+  ctx.strokeStyle = world.palette.stalled;
+  ctx.lineWidth = 4;
+  ctx.beginPath();
+  for (const [x0, y0, x1, y1] of walls) {
+    ctx.moveTo(...camera.toScreen(x0, y0));
+    ctx.lineTo(...camera.toScreen(x1, y1));
+  }
+  ctx.stroke();
+  for (const row of rows) {
+    ctx.save();
+    outline(ctx, world, camera, row, world.pose(row));
+    ctx.lineWidth = 2;
+    ctx.stroke();
+    ctx.clip();
+    const [x, y] = camera.toScreen(...(world.pose(row).slice(0, 2) as [number, number]));
+    const r = Math.max(6, world.radius[row] * camera.scale);
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    for (let k = -2 * r; k <= 2 * r; k += 5) {
+      ctx.moveTo(x + k - r, y - r);
+      ctx.lineTo(x + k + r, y + r);
+    }
+    ctx.stroke();
+    ctx.restore();
+  }
+}
+
+/** A red octagon at each robot whose emergency stop is pressed, and a ring: never left out, however many there are. */
+function drawStops(ctx: Ctx, world: World, camera: Camera): void {
+  const state = world.frame?.state;
+  if (!state || !world.schema) return;
+  for (let row = 0; row < world.schema.robots; row++) {
+    if (!(state[row] & Bit.ESTOP)) continue;
+    const [x, y] = camera.toScreen(...(world.pose(row).slice(0, 2) as [number, number]));
+    if (x < -20 || y < -20 || x > camera.width + 20 || y > camera.height + 20) continue;
+    const r = Math.max(6, world.radius[row] * camera.scale);
+    ctx.strokeStyle = ctx.fillStyle = world.palette.stalled;
+    ctx.lineWidth = 3;
+    ctx.beginPath();
+    ctx.arc(x, y, r + 2, 0, 7);
+    ctx.stroke();
+    octagon(ctx, x - 0.75 * r, y - 0.75 * r, Math.min(10, Math.max(6, 0.6 * r)));
+    ctx.fill();
+    ctx.strokeStyle = world.palette.ground;
+    ctx.lineWidth = 1.5;
+    ctx.stroke();
+    const half = Math.min(5, Math.max(3, 0.3 * r));
+    ctx.lineWidth = 2;
+    ctx.beginPath();
+    ctx.moveTo(x - 0.75 * r - half, y - 0.75 * r);
+    ctx.lineTo(x - 0.75 * r + half, y - 0.75 * r);
+    ctx.stroke();
+  }
+}
+
+function octagon(ctx: Ctx, x: number, y: number, r: number): void {
+  ctx.beginPath();
+  for (let k = 0; k < 8; k++) {
+    const a = (k + 0.5) * (Math.PI / 4);
+    ctx.lineTo(x + r * Math.cos(a), y + r * Math.sin(a));
+  }
+  ctx.closePath();
 }
 
 /** Detections of selected robots' devices: a small cross and a word. */
@@ -242,61 +340,74 @@ function drawMarks(ctx: Ctx, world: World, camera: Camera): void {
   }
 }
 
-function drawLabels(ctx: Ctx, world: World, camera: Camera): void {
-  if (!world.frame || !world.schema) return;
-  const robots = world.schema.robots;
-  const rows = world.within(camera.box(0.5));
-  const labelled = rows.length <= MAX_LABELS ? rows : rows.filter((r) => world.selected.has(r) || r === world.hovered);
-  for (const row of labelled) {
-    const body = world.schema.bodies[row];
-    if (!body.robot && row !== world.hovered && !world.selected.has(row)) continue;
-    const [x, y, th] = world.pose(row);
-    const [px, py] = camera.toScreen(x, y);
-    const r = Math.max(6, world.radius[row] * camera.scale);
-    if (camera.scale < 6 && !world.selected.has(row) && row !== world.hovered) continue;
-    const left = px + r * 0.75 + 4;
-    let top = py - r * 0.75;
-    if (world.layers.labels || row === world.hovered) {
-      const client = world.frame.state[row] & Bit.CLIENT;
-      text(ctx, world, client ? `● ${body.name}` : body.name, left, top, world.palette.label);
-      const words = stateWords(world.frame.state[row]);
-      if (words.length) text(ctx, world, words.join(", "), left, (top += 15), world.palette.stalled);
-    }
-    if ((world.layers.pose && row < robots) || row === world.hovered) {
-      const [ox, oy] = world.schema.origin;
-      text(ctx, world, `${fixed(x + ox, 2)}, ${fixed(y + oy, 2)} m, ${degrees(th)}`, left, top + 15, world.palette.label);
-    }
-  }
-}
-
-function text(ctx: Ctx, world: World, foreign: string, x: number, y: number, color: string): void {
-  const words = shown(foreign, MAX_LABEL);
-  ctx.strokeStyle = world.palette.labelGround;
-  ctx.lineWidth = 3;
-  ctx.strokeText(words, x, y);
-  ctx.fillStyle = color;
-  ctx.fillText(words, x, y);
-}
-
 function drawPreview(ctx: Ctx, world: World, camera: Camera): void {
-  const { model, x, y, th } = world.preview!;
-  const c = Math.cos(th);
-  const s = Math.sin(th);
+  const { model, poses } = world.preview!;
   ctx.globalAlpha = 0.6;
   ctx.fillStyle = css(model.color);
   ctx.strokeStyle = world.palette.outline;
-  for (const part of model.parts) {
-    ctx.beginPath();
-    part.forEach(([px, py], i) => {
-      const p = camera.toScreen(x + c * px - s * py, y + s * px + c * py);
-      if (i) ctx.lineTo(...p);
-      else ctx.moveTo(...p);
-    });
-    ctx.closePath();
-    ctx.fill();
-    ctx.stroke();
+  ctx.lineWidth = 1.2;
+  for (const [x, y, th] of poses) {
+    const [c, s] = [Math.cos(th), Math.sin(th)];
+    for (const part of model.parts) {
+      ctx.beginPath();
+      polygon(ctx, camera, part.map(([px, py]) => [x + c * px - s * py, y + s * px + c * py] as const)); // prettier-ignore
+      ctx.fill();
+      ctx.stroke();
+    }
   }
   ctx.globalAlpha = 1;
+}
+
+/** A goal: a ring with a dot, and an arrow for its heading. */
+function drawGoal(ctx: Ctx, camera: Camera, at: readonly [number, number], th: number | null): void {
+  const [x, y] = camera.toScreen(...at);
+  ctx.lineWidth = 2;
+  ctx.beginPath();
+  ctx.arc(x, y, 6, 0, 7);
+  ctx.stroke();
+  ctx.beginPath();
+  ctx.arc(x, y, 2, 0, 7);
+  ctx.fill();
+  if (th !== null) arrow(ctx, x, y, th + camera.angle, 22);
+}
+
+/** Paths of robots that drive to goals: of the selected ones wide, of the others thin. */
+function drawTrips(ctx: Ctx, world: World, camera: Camera): void {
+  for (const [name, trip] of world.trips) {
+    const row = world.rows.get(name);
+    if (row === undefined) continue;
+    const isChosen = world.selected.has(row) || row === world.hovered;
+    ctx.strokeStyle = ctx.fillStyle = trip.blocked ? world.palette.stalled : isChosen ? world.palette.selection : world.palette.place;
+    ctx.globalAlpha = isChosen ? 1 : 0.6;
+    ctx.lineWidth = isChosen ? 2.5 : 1.5;
+    ctx.setLineDash(trip.blocked ? [2, 4] : [8, 5]);
+    ctx.beginPath();
+    ctx.moveTo(...camera.toScreen(...(world.pose(row).slice(0, 2) as [number, number])));
+    for (const corner of trip.path) ctx.lineTo(...camera.toScreen(...corner));
+    for (const [x, y] of trip.goals.slice(trip.path.length ? 1 : 0)) ctx.lineTo(...camera.toScreen(x, y));
+    ctx.stroke();
+    ctx.setLineDash([]);
+    for (const [x, y, th] of trip.goals) drawGoal(ctx, camera, [x, y], th);
+    ctx.globalAlpha = 1;
+  }
+}
+
+/** The cross that keys move: in two colours, to be seen on every ground. */
+function drawCross(ctx: Ctx, world: World, camera: Camera): void {
+  const [x, y] = camera.toScreen(...world.cross!);
+  for (const [width, color] of [
+    [5, world.palette.ground],
+    [2, world.palette.measure],
+  ] as const) {
+    ctx.lineWidth = width;
+    ctx.strokeStyle = color;
+    ctx.beginPath();
+    for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]] as const) { // prettier-ignore
+      ctx.moveTo(x + 4 * dx, y + 4 * dy);
+      ctx.lineTo(x + 14 * dx, y + 14 * dy);
+    }
+    ctx.stroke();
+  }
 }
 
 function drawMeasure(ctx: Ctx, world: World, camera: Camera): void {
@@ -356,14 +467,15 @@ function drawDebug(ctx: Ctx, world: World, camera: Camera): void {
   const { squares, lines, names } = world.debug!;
   for (let k = 0; k + 3 < squares.length; k += 4) {
     const [x, y, edge, value] = squares.slice(k, k + 4);
-    const [px, py] = camera.toScreen(x - ox, y - oy);
-    const size = edge * camera.scale;
+    const [left, low] = [x - ox, y - oy];
     ctx.fillStyle = `hsl(${200 - 180 * value} 80% 55% / 0.35)`;
-    ctx.fillRect(px, py - size, size, size);
-    if (size > 5) {
+    ctx.beginPath();
+    polygon(ctx, camera, [[left, low], [left + edge, low], [left + edge, low + edge], [left, low + edge]]); // prettier-ignore
+    ctx.fill();
+    if (edge * camera.scale > 5) {
       ctx.strokeStyle = `hsl(${200 - 180 * value} 80% 40% / 0.5)`;
       ctx.lineWidth = 0.5;
-      ctx.strokeRect(px, py - size, size, size);
+      ctx.stroke();
     }
   }
   ctx.strokeStyle = world.palette.measure;

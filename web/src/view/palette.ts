@@ -1,6 +1,6 @@
 // Colors. Robots have the colors of Okabe and Ito, which color-blind people can also distinguish; shape and labels show the same.
 
-export { DARK, LIGHT, OKABE_ITO, type Palette } from "../generated/palette";
+export { DARK, LIGHT, ROBOT_COLORS, type Palette } from "../generated/palette";
 
 const parsed = new Map<string, [number, number, number, number]>();
 let context: CanvasRenderingContext2D | null = null;

@@ -1,5 +1,7 @@
 // The interface of both back-ends. They draw the world; `overlay.ts` draws the few things on top, for both, in two dimensions.
 
+import { NO_READING, type Group } from "../generated/messages";
+import type { Readings } from "../net/frames";
 import type { Camera } from "./camera";
 import type { World } from "./world";
 
@@ -26,9 +28,27 @@ export interface Chosen {
   filled: number;
 }
 
-/** Which sensors of a block are drawn, and which of them as filled fields (few, or selected). */
-export function choose(world: World, camera: Camera, robots: Uint32Array, reach: number, used: number, most: number): Chosen {
-  const [x0, y0, x1, y1] = camera.box(reach);
+/** Fields of lasers that may lie over each other at one place. */
+const STACKED = 3;
+/** Fields whose origins are nearer than this, pixels, hide each other: only one is filled. */
+const APART = 30;
+
+/** Middle range of a sensor, m, of a few of its rays. */
+function extent(block: Readings, group: Group, k: number): number {
+  const n = group.count;
+  let sum = 0;
+  let rays = 0;
+  for (let j = 0; j < n; j += Math.max(1, n >> 4)) {
+    const raw = block.ranges[k * n + j];
+    if (raw < NO_READING) [sum, rays] = [sum + raw, rays + 1];
+  }
+  return rays ? (sum / rays) * group.unit : 0;
+}
+
+/** Which sensors of a block are drawn, and which of them as filled fields: few, apart from each other, the selected ones first. */
+export function choose(world: World, camera: Camera, block: Readings, group: Group, used: number, most: number): Chosen {
+  const { robots } = block;
+  const [x0, y0, x1, y1] = camera.box(group.range_max);
   const pose = world.frame!.pose;
   const only = world.layers.selectedOnly;
   const visible: number[] = [];
@@ -40,9 +60,24 @@ export function choose(world: World, camera: Camera, robots: Uint32Array, reach:
     if (only && !world.selected.has(r)) continue;
     visible.push(k);
   }
-  if (visible.length + used <= most) return { index: visible, filled: visible.length };
-  const first = visible.filter((k) => world.selected.has(robots[k])).slice(0, most);
-  if (!first.length) return { index: visible, filled: 0 };
-  const rest = visible.filter((k) => !world.selected.has(robots[k]));
-  return { index: [...first, ...rest], filled: first.length };
+  const isSelected = (k: number) => world.selected.has(robots[k]);
+  const isFew = visible.length + used <= most;
+  const candidates = isFew ? [...visible.filter(isSelected), ...visible.filter((k) => !isSelected(k))] : visible.filter(isSelected).slice(0, most);
+  const filled: number[] = [];
+  const sizes: number[] = [];
+  for (const k of candidates) {
+    const [x, y, size] = [pose[3 * robots[k]], pose[3 * robots[k] + 1], extent(block, group, k)];
+    let over = 0;
+    filled.forEach((f, i) => {
+      if (robots[f] === robots[k]) return; // two lasers of one robot are one field
+      const away = Math.hypot(pose[3 * robots[f]] - x, pose[3 * robots[f] + 1] - y);
+      if (away * camera.scale < APART) over = STACKED;
+      else if (away < 0.5 * (size + sizes[i])) over++;
+    });
+    if (over >= STACKED) continue;
+    filled.push(k);
+    sizes.push(size);
+  }
+  const known = new Set(filled);
+  return { index: [...filled, ...visible.filter((k) => !known.has(k))], filled: filled.length };
 }

@@ -5,6 +5,7 @@ import earcut from "earcut";
 import type { Group } from "../generated/messages";
 import type { Readings } from "../net/frames";
 import type { Camera } from "./camera";
+import { FloorImages, floorZones, type FloorImage } from "./floor";
 import { gridLines } from "./grid";
 import { rgba } from "./palette";
 import { choose, type Drawn, type Renderer } from "./renderer";
@@ -19,8 +20,8 @@ const ROW = 256;
 
 const COMMON = `#version 300 es
 precision highp float; precision highp int; precision highp usampler2D; precision highp sampler2D;
-uniform vec2 eye; uniform vec2 zoom;
-vec4 place(vec2 p) { return vec4((p - eye) * zoom, 0.0, 1.0); }
+uniform vec2 eye, zoom, turn; // turn: cosine and sine
+vec4 place(vec2 p) { vec2 d = p - eye; return vec4(vec2(turn.x * d.x - turn.y * d.y, turn.y * d.x + turn.x * d.y) * zoom, 0.0, 1.0); }
 const vec4 NOWHERE = vec4(2.0, 2.0, 2.0, 1.0);
 `;
 
@@ -54,6 +55,13 @@ const SHADERS = {
     `${COMMON} layout(location = 0) in vec2 at; uniform vec4 tint; uniform float size, half_size; out vec4 color;
      void main() { gl_Position = place(at + half_size); gl_PointSize = size; color = tint; }`,
     COLOR,
+  ],
+  image: [
+    // a square of size 1, turned and scaled to where the image lies
+    `${COMMON} layout(location = 0) in vec2 at; uniform vec4 axes; uniform vec2 corner; out vec2 uv;
+     void main() { uv = vec2(at.x, 1.0 - at.y); gl_Position = place(corner + at.x * axes.xy + at.y * axes.zw); }`,
+    `#version 300 es
+     precision mediump float; uniform sampler2D picture; in vec2 uv; out vec4 result; void main() { result = texture(picture, uv); }`,
   ],
   body: [
     `${COMMON}${POSES} layout(location = 0) in vec3 at; layout(location = 1) in uint row; layout(location = 2) in vec3 paint;
@@ -166,6 +174,11 @@ export class WebGL implements Renderer {
   private owned: (WebGLBuffer | null)[] = [];
   private trailArray: WebGLVertexArrayObject | null = null;
   private meshKey = "";
+  private floor = new FloorImages();
+  private images = new Map<string, { texture: WebGLTexture; version: number }>();
+  private square: WebGLVertexArrayObject;
+  private zones: { array: WebGLVertexArrayObject; count: number; fill: [number, number, number, number]; edge: string; edges: WebGLVertexArrayObject; corners: number }[] = [];
+  private zoneVersion = -1;
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -176,6 +189,9 @@ export class WebGL implements Renderer {
     this.trails = this.texture();
     this.grid = this.dynamic();
     this.spots = this.dynamic();
+    this.square = gl.createVertexArray();
+    gl.bindVertexArray(this.square);
+    this.vertices(new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), 2);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 2);
@@ -227,6 +243,7 @@ export class WebGL implements Renderer {
     gl.useProgram(program);
     const get = (uniform: string) => at.get(uniform) ?? null;
     gl.uniform2f(get("eye"), camera.x, camera.y);
+    gl.uniform2f(get("turn"), Math.cos(camera.angle), Math.sin(camera.angle));
     gl.uniform2f(get("zoom"), (2 * camera.scale) / camera.width, (2 * camera.scale) / camera.height);
     return get;
   }
@@ -279,6 +296,8 @@ export class WebGL implements Renderer {
     gl.clearColor(r, g, b, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
     if (world.layers.grid) this.drawGrid(world, camera);
+    if (world.layers.floor) this.drawFloor(world, camera); // paint hides the grid, whose colours suit the plain ground alone
+    if (world.layers.pheromones) for (const image of this.floor.fields(world)) this.drawImage(image, camera);
     if (world.frame && world.schema) {
       this.uploadPoses(world);
       this.drawReadings(world, camera, drawn);
@@ -290,6 +309,71 @@ export class WebGL implements Renderer {
       if (world.layers.bodies) this.drawBodies(world, camera, drawn);
     }
     return drawn;
+  }
+
+  private drawFloor(world: World, camera: Camera): void {
+    const { gl } = this;
+    const color = world.map.floor?.color;
+    if (color) {
+      const [r, g, b] = rgba(color);
+      gl.clearColor(r, g, b, 1);
+      gl.clear(gl.COLOR_BUFFER_BIT);
+    }
+    const picture = this.floor.picture(world);
+    if (picture) this.drawImage(picture, camera);
+    this.buildZones(world);
+    const get = this.use("flat", camera);
+    for (const zone of this.zones) {
+      gl.uniform4f(get("tint"), ...zone.fill);
+      gl.bindVertexArray(zone.array);
+      gl.drawArrays(gl.TRIANGLES, 0, zone.count);
+      if (!zone.edge) continue;
+      this.color(get("tint"), zone.edge);
+      gl.bindVertexArray(zone.edges);
+      gl.drawArrays(gl.LINE_LOOP, 0, zone.corners);
+    }
+  }
+
+  private buildZones(world: World): void {
+    if (this.zoneVersion === world.mapVersion) return;
+    const { gl } = this;
+    this.zoneVersion = world.mapVersion;
+    for (const zone of this.zones) for (const array of [zone.array, zone.edges]) gl.deleteVertexArray(array);
+    this.zones = floorZones(world).map(({ corners, fill, edge }) => {
+      const flat = corners.flat();
+      const triangles = earcut(flat).flatMap((i) => [flat[2 * i], flat[2 * i + 1]]);
+      const make = (data: number[]) => {
+        const array = gl.createVertexArray();
+        gl.bindVertexArray(array);
+        this.vertices(new Float32Array(data), 2);
+        return array;
+      };
+      return { array: make(triangles), count: triangles.length / 2, fill, edge, edges: make(flat), corners: corners.length };
+    });
+  }
+
+  private drawImage(image: FloorImage, camera: Camera): void {
+    const { gl } = this;
+    let kept = this.images.get(image.key);
+    if (!kept) {
+      kept = { texture: this.texture(), version: -1 };
+      this.images.set(image.key, kept);
+    }
+    this.bind(SCRATCH, kept.texture);
+    if (kept.version !== image.version) {
+      kept.version = image.version;
+      gl.pixelStorei(gl.UNPACK_PREMULTIPLY_ALPHA_WEBGL, true);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, image.source);
+      gl.pixelStorei(gl.UNPACK_PREMULTIPLY_ALPHA_WEBGL, false);
+    }
+    const get = this.use("image", camera);
+    const c = Math.cos(image.th);
+    const s = Math.sin(image.th);
+    gl.uniform1i(get("picture"), SCRATCH);
+    gl.uniform2f(get("corner"), image.x, image.y);
+    gl.uniform4f(get("axes"), c * image.width, s * image.width, -s * image.height, c * image.height);
+    gl.bindVertexArray(this.square);
+    gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
   }
 
   private drawGrid(world: World, camera: Camera): void {
@@ -389,7 +473,7 @@ export class WebGL implements Renderer {
     for (const block of world.frame!.readings) {
       const group = world.schema!.groups[block.group];
       if (!group || !(group.kind === "laser" ? world.layers.laser : world.layers.sonar)) continue;
-      const chosen = choose(world, camera, block.robots, group.range_max, group.kind === "laser" ? filled : 0, MAX_FILLED);
+      const chosen = choose(world, camera, block, group, group.kind === "laser" ? filled : 0, MAX_FILLED);
       const n = chosen.index.length;
       if (!n) continue;
       const one = this.uploadRanges(block, group);

@@ -1,16 +1,25 @@
 // Everything that renderers draw, in plain arrays; the panels have their own, slower copy of what they show.
 
 import type { DebugResult, Model, Schema } from "../generated/messages";
-import { NO_MAP, type Frame, type WorldMap } from "../net/frames";
+import { NO_MAP, type FieldLevels, type Frame, type WorldMap } from "../net/frames";
 import { Trails } from "./trails";
 import { defaultLayers, type Layers } from "./layers";
-import { LIGHT, OKABE_ITO, type Palette } from "./palette";
+import { LIGHT, ROBOT_COLORS, type Palette } from "./palette";
 import type { Box } from "./camera";
 
 /** Most lasers in view that are drawn as filled fields; of more, only the points are. */
 export const MAX_FILLED = 50;
 /** Most labels in view. */
 export const MAX_LABELS = 50;
+
+export type ColorBy = "auto" | "model" | "robot";
+
+export interface Trip {
+  goals: [number, number, number | null][];
+  path: [number, number][];
+  /** Whether the robot cannot go on. */
+  blocked: boolean;
+}
 
 export interface Stroke {
   from: [number, number];
@@ -25,11 +34,17 @@ export class World {
   schemaVersion = 0;
   mapVersion = 0;
   frameVersion = 0;
+  /** The last levels of each pheromone field, which only some frames have. */
+  fields = new Map<number, FieldLevels>();
+  fieldVersion = 0;
   trails = new Trails();
   layers: Layers = defaultLayers();
   palette: Palette = LIGHT;
   paletteVersion = 0;
-  colorBy: "model" | "robot" = "model";
+  /** Of the models; one each; or one each only to robots that would look like another. */
+  colorBy: ColorBy = "auto";
+  private colors: string[] = [];
+  private colorsOf: [unknown, ColorBy] = [null, "auto"];
   /** Rows. */
   selected = new Set<number>();
   hovered = -1;
@@ -42,8 +57,17 @@ export class World {
   dragged = new Map<number, [number, number, number]>();
   /** Detections of selected robots' devices, by the robots' names: x, y in the robot's frame, and the label. */
   marks = new Map<string, [number, number, string][]>();
+  /** What dragged bodies overlap: rows of bodies, and walls. */
+  overlaps: { rows: number[]; walls: [number, number, number, number][] } | null = null;
   debug: DebugResult | null = null;
-  preview: { model: Model; x: number; y: number; th: number } | null = null;
+  /** Bodies that are about to be placed. */
+  preview: { model: Model; poses: [number, number, number][] } | null = null;
+  /** A goal that is being chosen. */
+  goal: { at: [number, number]; th: number | null } | null = null;
+  /** The cross that keys move. */
+  cross: [number, number] | null = null;
+  /** Where robots are going, by name: corners of the path from the goal's map, m from the origin of what is drawn. */
+  trips = new Map<string, Trip>();
 
   setSchema(schema: Schema): void {
     const old = this.schema;
@@ -67,6 +91,7 @@ export class World {
   setMap(map: WorldMap): void {
     this.map = map;
     this.mapVersion++;
+    this.fields.clear();
   }
 
   /** Take a frame; false if its rows do not match the schema. */
@@ -75,6 +100,8 @@ export class World {
     if (frame.schema !== this.schema?.number || frame.pose.length !== 3 * n) return false;
     this.frame = frame;
     for (const [row, [x, y, th]] of this.dragged) frame.pose.set([x, y, th], 3 * row);
+    for (const one of frame.fields) this.fields.set(one.field, one);
+    if (frame.fields.length) this.fieldVersion++;
     this.trails.add(frame.time, frame.pose);
     this.frameVersion++;
     return true;
@@ -95,12 +122,21 @@ export class World {
   }
 
   color(row: number): string {
-    const model = this.model(row);
-    return this.colorBy === "robot" && row < (this.schema?.robots ?? 0) ? this.robotColor(row) : model.color;
+    if (this.colorsOf[0] !== this.schema || this.colorsOf[1] !== this.colorBy) this.recolor();
+    return this.colors[row];
   }
 
-  robotColor(row: number): string {
-    return OKABE_ITO[row % OKABE_ITO.length];
+  private recolor(): void {
+    const { schema, colorBy } = this;
+    this.colorsOf = [schema, colorBy];
+    const { bodies, models } = schema!;
+    const times = new Map<string, number>();
+    for (const b of bodies) if (b.kind === "robot") times.set(models[b.model].color, (times.get(models[b.model].color) ?? 0) + 1);
+    this.colors = bodies.map((b) => {
+      const own = models[b.model].color;
+      const another = b.kind === "robot" && (colorBy === "robot" || (colorBy === "auto" && times.get(own)! > 1));
+      return another ? ROBOT_COLORS[b.color % ROBOT_COLORS.length] : own;
+    });
   }
 
   isHidden(row: number): boolean {
@@ -134,10 +170,15 @@ export class World {
   }
 
   within(box: Box): number[] {
+    return this.where((x, y) => x >= box[0] && x <= box[2] && y >= box[1] && y <= box[3]);
+  }
+
+  /** Bodies for which a point passes a test. */
+  where(test: (x: number, y: number) => boolean): number[] {
     const found: number[] = [];
     for (let i = 0; i < this.count; i++) {
       const [x, y] = this.pose(i);
-      if (x >= box[0] && x <= box[2] && y >= box[1] && y <= box[3] && !this.isHidden(i)) found.push(i);
+      if (test(x, y) && !this.isHidden(i)) found.push(i);
     }
     return found;
   }

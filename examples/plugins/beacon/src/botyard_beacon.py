@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 NEAREST: Final = 0.01
-"""Power does not grow any more when a beacon is nearer than this, m."""
+"""Distance below which the received power is constant, m."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class BeaconFinderSpec(DeviceSpec):
     pose : Pose
         Mounting in the robot's frame, m and rad.
     range_max : float
-        Nothing is heard beyond this, m.
+        Greatest distance of a beacon that is heard, m.
     fov : float
         Field of view, rad.
     power : float
@@ -48,9 +48,9 @@ class BeaconFinderSpec(DeviceSpec):
     exponent : float
         n of the model: 2 in free space, 3 … 5 indoors.
     obstruction : float
-        What is lost when something is in the way, dB.
+        Loss when a body or wall is in between, dB.
     sensitivity : float
-        What is weaker is not heard, dBm.
+        Least received power of a beacon that is heard, dBm.
     needs_sight : bool
         Only beacons in line of sight are heard.
     range_noise, bearing_noise, power_noise : float
@@ -105,7 +105,7 @@ Power = Callable[
 def log_distance(
     spec: BeaconFinderSpec, ranges: NDArray[np.float64], in_sight: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """The log-distance model; see the module."""
+    """Return the signal strength by the log-distance model; see the module."""
     fall = 10.0 * spec.exponent * np.log10(np.maximum(ranges, NEAREST))
     return spec.power - fall - np.where(in_sight, 0.0, spec.obstruction)
 
@@ -113,7 +113,7 @@ def log_distance(
 def find_beacons(
     spec: BeaconFinderSpec, view: View, power: Power = log_distance
 ) -> list[Beacon]:
-    """The beacons that are heard, the strongest first."""
+    """Return the beacons that are heard, the strongest first."""
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)
     rows = rows[rows != view.row]
@@ -131,8 +131,8 @@ def find_beacons(
         return []
     met, what = view.sight(bearings, spec.range_max)
     in_sight = (what == rows) | (met >= ranges - 1e-9)
-    # errors are drawn for each body, so that they do not depend on which others are
-    # heard
+    # Errors are drawn for each body, so that the error of a body does not depend on which other
+    # bodies are heard.
     n = len(marks)
     strength = (
         power(spec, ranges, in_sight) + spec.power_noise * view.normal(n, part=2)[rows]
@@ -173,12 +173,12 @@ def _marks(spec: BeaconFinderSpec, found: list[Beacon]) -> list[Mark]:
 def finder(
     name: str, spec: type[BeaconFinderSpec], power: Power
 ) -> Device[BeaconFinderSpec, list[Beacon]]:
-    """A kind of beacon finder with a power function of its own.
+    """Return a kind of beacon finder with its own power function.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the kind.
     spec : type
         Its description, derived from `BeaconFinderSpec`, with that name as its type.
     power : callable

@@ -7,15 +7,16 @@
     robot = client.get_obj_handle("robot1")
     robot.set_force(3.0, 0.0, 0.0)
 
-As in the original, a thread repeats the last command of every object with a handle, so
-that the simulator's watchdog does not trip. A wrench ends 0.1 s after the last call
-that set it (ambf-messages.md §8). Start the simulator with ``--ambf 2.0``, or with
-another generation of the messages.
+As in AMBF's own client, a thread repeats the last command of every object with a
+handle, so that the simulator's watchdog does not trip. A wrench ends 0.1 s after the
+last call that set it (ambf-messages.md §8). Start the simulator with ``--ambf`` and a
+generation of the messages, for example ``--ambf 2.0``.
 """
 
+from botyard.clients.ambf.bodies import Body
 from botyard.clients.ambf.client import Client
 from botyard.clients.ambf.handles import Handle, Pose
-from botyard.clients.ambf.objects import Actuator, Body, Sensor, Vehicle, World
+from botyard.clients.ambf.objects import Actuator, Sensor, Vehicle, World
 from botyard.protocols.ambf.link import PORT
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""TCP connection to the AMBF interface of a simulator (`Client`).
+"""Client for the AMBF interface of a simulator, over TCP (`Client`).
 
-The client has a handle for each object.
+The client has a handle for each object of the simulator.
 """
 
 from __future__ import annotations
@@ -27,20 +27,26 @@ from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types
 
 RATES: Final = {"master": 1000.0, "1.0": 1000.0, "2.0": 120.0}
-"""Rate of commands, Hz, by generation of the messages (§8)."""
+"""Usual rate at which a client repeats commands, Hz, by generation of the messages (§8)."""
 
 
 class Client:
-    """Connection to a simulator.
+    """Connection of a client to the AMBF interface of a simulator.
 
     Parameters
     ----------
     client_name : str
-        Name of the client, only for people.
+        Name of the client, for the names of its threads.
     host, port : str, int
         Address of the simulator's ``--ambf-port``.
     timeout : float
         Timeout of the connection, s.
+
+    Attributes
+    ----------
+    generation : str
+        Generation of the messages (``master``, ``1.0`` or ``2.0``); empty before
+        `connect`.
     """
 
     def __init__(
@@ -93,10 +99,13 @@ class Client:
 
         # Commands are short, and must leave at once.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # The receiver looks at the stop event every 0.2 s.
+        # The receiver checks the stop event every 0.2 s.
         self._socket.settimeout(0.2)
+        # A client may connect again after `clean_up`.
         self._stop.clear()
         self._begin(self._receive)
+        # A server of another protocol also accepts the connection, but announces no
+        # topics.
         if not self._known.wait(self._timeout):
             self.clean_up()
             raise PeerError(
@@ -110,7 +119,10 @@ class Client:
 
     def _begin(self, work: Any) -> None:
         thread = threading.Thread(
-            target=work, daemon=True, name=f"ambf {self.client_name}"
+            # Daemon threads, so that a program that forgets `clean_up` can end.
+            target=work,
+            daemon=True,
+            name=f"ambf {self.client_name}",
         )
         self._threads.append(thread)
         thread.start()
@@ -126,6 +138,8 @@ class Client:
             # A handle can call this in a thread of the client, which cannot join
             # itself.
             if thread is not threading.current_thread():
+                # The receiver notices the event within 0.2 s; the timeout is for a
+                # thread that hangs in a system call.
                 thread.join(2.0)
 
         self._threads.clear()
@@ -146,6 +160,7 @@ class Client:
         while not self._stop.is_set() and sock is not None:
             try:
                 data = sock.recv(1 << 16)
+            # The timeout only lets the loop check the stop event.
             except TimeoutError:
                 continue
             except OSError:
@@ -171,17 +186,25 @@ class Client:
                 self._types = Types(more=definitions(generation))
 
             self._topics = topics
+            # Set this event after the topics, because `connect` then reads the topics
+            # at once.
             self._known.set()
         elif found.kind is Kind.MESSAGE:
             handle = self._by_number.get(found.number)
-            # A message can arrive after its object is gone from the list.
+            # A message can arrive after its object was removed from the list.
             if handle is not None and self._types is not None:
                 handle.on_state(
                     self._types.decode_ros1(found.data, handle.topic.type_name)
                 )
 
     def _publish(self, rate: float) -> None:
-        """Send the last command of every active object periodically."""
+        """Send the last command of every active object periodically, until the connection ends.
+
+        Parameters
+        ----------
+        rate : float
+            Rate, Hz.
+        """
         due = time.monotonic()
         while not self._stop.is_set():
             now = time.monotonic()
@@ -196,6 +219,7 @@ class Client:
             time.sleep(max(0.0, due - time.monotonic()))
 
     def _repeat_all(self, now: float) -> None:
+        # Loop over a copy, because the user's thread may refresh the handles meanwhile.
         for handle in tuple(self._handles.values()):
             if handle.is_active():
                 # Repeat before `expire`, so that each command is sent at least once,
@@ -210,7 +234,7 @@ class Client:
     def stepped_time(self) -> float | None:
         """Simulated time, s, while this client steps the world.
 
-        It is None while time passes on its own.
+        It is None while the simulator advances time itself.
         """
         world = self._world
         return (
@@ -231,7 +255,14 @@ class Client:
                 handle.repeat()
 
     def send(self, topic: LinkTopic, message: Any) -> None:
-        """Send a message.
+        """Send a message on a topic of commands.
+
+        Parameters
+        ----------
+        topic : LinkTopic
+            Topic of commands.
+        message : object
+            Message of the topic's type.
 
         Raises
         ------
@@ -248,7 +279,12 @@ class Client:
         )
 
     def send_empty(self, name: str) -> None:
-        """Send an empty message.
+        """Send a message without fields.
+
+        Parameters
+        ----------
+        name : str
+            Name of a topic of commands without fields.
 
         Raises
         ------
@@ -270,7 +306,7 @@ class Client:
         sock = self._socket
         if sock is None or self._stop.is_set():
             raise PeerError("the connection to the simulator is closed")
-        # The user's thread and the periodic one both send.
+        # The user's thread and the client's periodic thread both send.
         with self._lock:
             try:
                 sock.sendall(data)
@@ -281,24 +317,44 @@ class Client:
                 ) from None
 
     def blank(self, type_name: str) -> Any:
-        """Return an empty message of a type."""
+        """Return a message of a type with all fields zero or empty.
+
+        Parameters
+        ----------
+        type_name : str
+            Name of the type, such as ``ambf_msgs/RigidBodyCmd``.
+
+        Returns
+        -------
+        object
+            Message with all fields zero or empty.
+        """
         assert self._types is not None
         return self._types.blank(type_name)
 
     # -- objects
 
     def refresh(self) -> None:
-        """Update the list of objects; existing handles remain valid."""
+        """Update the list of objects; existing handles remain valid.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
         topics = list(self._topics)
         commands = {t.name: t for t in topics if not t.is_state}
         states = [t for t in topics if t.is_state]
         objects = [t for t in states if not t.type_name.endswith("/WorldState")]
         names = [t.name.removesuffix("/State") for t in objects]
-        # commonprefix compares character by character, as the original client does.
+
+        # commonprefix compares character by character, as AMBF's own client does.
         self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071
+
         # Handles that a user holds must stay valid after a refresh.
         old, self._handles = {h.ros_name: h for h in self._handles.values()}, {}
         self._by_number = {}
+
         for topic in states:
             kind = topic.type_name.partition("/")[2].removesuffix("State")
             path = topic.name.removesuffix("/State")
@@ -317,6 +373,7 @@ class Client:
 
             if isinstance(handle, World):
                 self._world = handle
+            # AMBF's own client of generation ``master`` does not list the world.
             if kind != "World" or self.generation != "master":
                 self._handles[name] = handle
             self._by_number[topic.number] = handle
@@ -344,23 +401,46 @@ class Client:
         return self._world
 
     def get_obj_handle(self, a_name: str) -> Any:
-        """Return an object by its name; None if no object or several match.
+        """Return an object's handle by name; None if no object or several match.
 
         The last part of the name, or a unique part of it, is enough. From now on the
         object's last command is sent periodically.
+
+        Parameters
+        ----------
+        a_name : str
+            Name, last part of the name, or a part that no other object has.
+
+        Returns
+        -------
+        Handle or None
+            Handle of the object's kind. Each call for one object returns the same
+            handle.
         """
         handle = self._handles.get(a_name)
+        # The exact last part wins over a part of a name, which fits more objects.
         for fits in (lambda n: n.rpartition("/")[2] == a_name, lambda n: a_name in n):
             if handle is None:
                 found = [h for n, h in self._handles.items() if fits(n)]
                 handle = found[0] if len(found) == 1 else None
 
+        # The world's commands are sent by `update` only.
         if handle is not None and not isinstance(handle, World):
             handle.set_active()
         return handle
 
     def get_obj_pose(self, name: str) -> list[float]:
         """Return the pose of an object without activating it; see `Handle.get_pose`.
+
+        Parameters
+        ----------
+        name : str
+            Whole name of the object.
+
+        Returns
+        -------
+        list of float
+            x, y, z, m, and three angles, rad, whose order depends on the generation.
 
         Raises
         ------

@@ -24,7 +24,7 @@ TIME_TOLERANCE_S: Final = 1e-4
 
 
 class Sender(Protocol):
-    """Part of the client that handles use."""
+    """Methods of the client that handles of objects use."""
 
     generation: str
 
@@ -32,29 +32,55 @@ class Sender(Protocol):
     def stepped_time(self) -> float | None:
         """Simulated time, s, while this client steps the world.
 
-        It is None while time passes on its own.
+        It is None while the simulator advances time itself.
         """
         ...
 
     def expire(self) -> None:
-        """Check the watchdog of all objects."""
+        """Check for all objects whether the watchdog of their command has expired."""
         ...
 
     def blank(self, type_name: str) -> Any:
-        """Return an empty message of a type."""
+        """Return a message of a type with all fields zero or empty."""
         ...
 
     def send(self, topic: LinkTopic, message: Any) -> None:
-        """Send a message."""
+        """Send a message on a topic of commands.
+
+        Parameters
+        ----------
+        topic : LinkTopic
+            Topic of commands.
+        message : object
+            Message of the topic's type.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
         ...
 
     def send_empty(self, name: str) -> None:
-        """Send an empty message."""
+        """Send a message without fields."""
         ...
 
 
 def rpy_of(q: Any) -> tuple[float, float, float]:
-    """Convert a quaternion to roll, pitch and yaw, rad (about fixed axes x, y, z)."""
+    """Convert a quaternion to roll, pitch and yaw, rad (about fixed axes x, y, z).
+
+    Parameters
+    ----------
+    q : geometry_msgs/Quaternion
+        Unit quaternion.
+
+    Returns
+    -------
+    tuple of float
+        Roll and yaw within ±π, pitch within ±π/2.
+    """
+    # botyard's own functions give the same bits on every platform, unlike the C
+    # library.
     roll = atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
     # Rounding can put the sine slightly outside of its range.
     pitch = asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
@@ -67,6 +93,11 @@ def quaternion_of(
     """Convert roll, pitch and yaw, rad, to a quaternion (x, y, z, w).
 
     The rotations are about the fixed axes x, y, z.
+
+    Parameters
+    ----------
+    roll, pitch, yaw : float
+        Angles, rad, applied in this order about the fixed axes x, y and z.
     """
     cr, sr, cp, sp = cos(roll / 2), sin(roll / 2), cos(pitch / 2), sin(pitch / 2)
     cy, sy = cosine_sine(yaw / 2)
@@ -79,7 +110,21 @@ def quaternion_of(
 
 
 class Handle:
-    """Object with its last state, and with the command that is sent periodically."""
+    """Handle of an AMBF object: its last state, and the command that is sent periodically.
+
+    Parameters
+    ----------
+    client : Sender
+        The connection.
+    name : str
+        Name of the object.
+    kind : str
+        Kind in the names of its messages, such as ``RigidBody``.
+    state : LinkTopic
+        Topic of its states.
+    command : LinkTopic or None
+        Topic of its commands; None if the object accepts no commands.
+    """
 
     def __init__(
         self,
@@ -99,12 +144,13 @@ class Handle:
         self._cmd: Any = (
             client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
         )
+        # Reading an object must not command it, so commands start with `set_active`.
         self._active = False
         self._heard = 0
         self._last_call: tuple[float, float | None] | None = None
-        """Wall time, and simulated time while the client steps the world."""
-
-    # -- read
+        """Wall time of the last call that set the command, s, and the simulated time of that
+        call.
+        """
 
     def get_name(self) -> str:
         """Return the name of the object in the last state."""
@@ -121,7 +167,7 @@ class Handle:
         )
 
     def get_parent_name(self) -> str:
-        """Return the name of the body that carries it; empty without one."""
+        """Return the name of the body that carries this object; empty without one."""
         return (
             str(self._state.parent_name.data)
             if hasattr(self._state, "parent_name")
@@ -141,19 +187,19 @@ class Handle:
         return float(self._state.wall_time)
 
     def get_pos(self) -> Any:
-        """Return the position, with x, y, z in m."""
+        """Return the position of the object with the components x, y, z, m."""
         return self._state.pose.position
 
     def get_rot(self) -> Any:
-        """Return the orientation, a quaternion with x, y, z, w."""
+        """Return the orientation of the object, a quaternion with the components x, y, z, w."""
         return self._state.pose.orientation
 
     def get_rpy(self) -> tuple[float, float, float]:
-        """Return roll, pitch, yaw, rad."""
+        """Return roll, pitch and yaw of the object, rad."""
         return rpy_of(self._state.pose.orientation)
 
     def get_pose(self) -> list[float]:
-        """Return x, y, z (m) and roll, pitch, yaw (rad).
+        """Return the pose of the object: x, y, z (m) and roll, pitch, yaw (rad).
 
         Older generations return yaw, pitch, roll (§8).
         """
@@ -168,17 +214,15 @@ class Handle:
 
     @property
     def heard(self) -> int:
-        """Number of states received so far."""
+        """Number of states that the handle has received so far."""
         return self._heard
 
-    # -- write
-
     def set_active(self) -> None:
-        """Start to send commands."""
+        """Start to send the object's command periodically."""
         self._active = True
 
     def is_active(self) -> bool:
-        """Whether commands are sent."""
+        """Return whether the object's command is sent periodically."""
         return self._active
 
     def _note_call(self) -> None:
@@ -187,10 +231,16 @@ class Handle:
     def expire(self, now: float) -> bool:
         """Clear the command if `WRENCH_TIMEOUT_S` has passed since the last call.
 
-        This is the client-side watchdog. While the client steps the world, it measures
-        simulated time, so that a loop of the user can take any time. Returns whether it
-        has expired.
+        This is the client-side watchdog. While the client steps the world, the watchdog
+        measures simulated time, so that a slow loop of the user does not trip it.
+        Return whether the watchdog has expired.
+
+        Parameters
+        ----------
+        now : float
+            Time of `time.monotonic`, s.
         """
+        # No call has set the command since it was last cleared.
         if self._last_call is None:
             return False
         wall, stepped = self._last_call
@@ -199,7 +249,7 @@ class Handle:
             passed = now - wall
         elif stepped is None:
             # The client started to step the world after the call, so the watchdog
-            # starts anew.
+            # restarts.
             self._last_call = wall, time_now
             return False
         else:
@@ -208,35 +258,54 @@ class Handle:
         # A negative time means that the world was reset.
         if 0.0 <= passed <= WRENCH_TIMEOUT_S + TIME_TOLERANCE_S:
             return False
+        # Forget the call, so that the watchdog fires once for each call.
         self._last_call = None
         self._clear()
         return True
 
     def _clear(self) -> None:
-        """Clear the parts of the command that end with the watchdog."""
+        """Clear the parts of the command that must not outlive the watchdog."""
 
     def send(self) -> None:
-        """Send the command now.
+        """Send the object's command immediately.
 
         Like a call that sets the command, this restarts the watchdog.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
         """
         if self._last_call is not None:
             self._note_call()
         self.repeat()
 
     def repeat(self) -> None:
-        """Send the command again, as the client's thread does."""
+        """Send the command again; unlike `send`, this does not restart the watchdog.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
+        # Sensors have no commands, but are handles as well.
         if self.command_topic is not None:
             self._client.send(self.command_topic, self._cmd)
 
     def on_state(self, state: Any) -> None:
-        """Store a received state."""
+        """Store a state of the object that the simulator has sent.
+
+        Parameters
+        ----------
+        state : object
+            Message of the object's State type. The handle keeps it.
+        """
         self._state = state
         self._heard += 1
 
 
 class Pose(Handle):
-    """Object with a commandable pose: a body, a camera or a light."""
+    """Handle of an object whose pose can be commanded: a body, a camera or a light."""
 
     def _position_mode(self) -> None:
         self._cmd.enable_position_controller = True
@@ -247,8 +316,9 @@ class Pose(Handle):
     def _enter_position_mode(self) -> None:
         """Switch to position control.
 
-        At the first command, components that are not set come from the last state.
+        The first command copies components that are not set from the last state.
         """
+        # Later commands keep the components of the last command, not of the last state.
         if not self._is_positioned():
             p, q = self._state.pose.position, self._state.pose.orientation
             self._set_position(p.x, p.y, p.z)
@@ -266,23 +336,50 @@ class Pose(Handle):
         q.x, q.y, q.z, q.w = float(x), float(y), float(z), float(w)
 
     def set_pos(self, px: float, py: float, pz: float) -> None:
-        """Go to a position, m."""
+        """Command the object to a position, m.
+
+        Parameters
+        ----------
+        px, py, pz : float
+            Position in the frame of the world, m.
+        """
         self._enter_position_mode()
         self._set_position(px, py, pz)
 
     def set_rot(self, quat: Any) -> None:
-        """Turn to a quaternion: x, y, z, w in order or by name."""
+        """Command the object to an orientation, given as a quaternion.
+
+        Parameters
+        ----------
+        quat : quaternion or sequence of float
+            Orientation in the frame of the world: four numbers x, y, z, w, or an object with these
+            attributes.
+        """
+        # Convert the argument before the mode changes, so that a wrong argument has no
+        # effect.
         values = (quat.x, quat.y, quat.z, quat.w) if hasattr(quat, "x") else tuple(quat)
         self._enter_position_mode()
         self._set_turn(*values)
 
     def set_rpy(self, r: float, p: float, y: float) -> None:
-        """Turn to roll, pitch, yaw, rad."""
+        """Command the object to an orientation, given as roll, pitch and yaw, rad.
+
+        Parameters
+        ----------
+        r, p, y : float
+            Rotations about the fixed axes x, y and z, rad.
+        """
         self._enter_position_mode()
         self._set_turn(*quaternion_of(r, p, y))
 
     def set_pose(self, pose: Any) -> None:
-        """Go to a pose: an object with position and orientation."""
+        """Command the object to a pose, given as an object with position and orientation.
+
+        Parameters
+        ----------
+        pose : geometry_msgs/Pose
+            Pose in the frame of the world, m.
+        """
         p, q = pose.position, pose.orientation
         self.set_pos(p.x, p.y, p.z)
         self.set_rot(q)
@@ -297,12 +394,22 @@ class Pose(Handle):
         yaw: float,
         *joints: float,
     ) -> None:
-        """Go to a pose.
+        """Command the object to a pose, given as numbers.
 
-        The first of the three angles is the rotation about z, as in the original (§8).
+        The first of the three angles is the rotation about z, as in AMBF's own client (§8).
         Further numbers command joints.
+
+        Parameters
+        ----------
+        px, py, pz : float
+            Position in the frame of the world, m.
+        roll, pitch, yaw : float
+            Rotations about z, y and x, rad, despite their names.
+        *joints : float
+            Positions of the first joints, rad or m; only for bodies.
         """
         self.set_pos(px, py, pz)
+        # The angles are reversed on purpose: programs for AMBF rely on this order.
         self.set_rpy(yaw, pitch, roll)
         if joints and hasattr(self._cmd, "joint_cmds"):
             self._joints_command(range(len(joints)), joints, POSITION)

@@ -14,31 +14,38 @@ from botyard.engine.layout import Bins, Bodies, State
 
 MIN_CELL = 2.0
 """Least edge of a cell, m."""
+Extent = tuple[float, float, float, float, float, float]
+"""Type of the space that bodies take, see `measure_extent`."""
 
 
 @merged_kernel
-def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Sort all rows by position into `bins`, and write `Bins.reach`.
+def measure_extent(
+    state: State, bodies: Bodies, dt: float, first: int, end: int
+) -> Extent:
+    """Return the space that bodies take.
 
-    It holds the greatest radius and displacement within `dt` s; dt < 0 leaves it
-    unchanged.
+    Parameters
+    ----------
+    state, bodies : State, Bodies
+        Poses and velocities; radii and displacements.
+    dt : float
+        Duration of the step, s; see `sort_into_bins`.
+    first, end : int
+        Rows: the first one, and the row after the last one.
+
+    Returns
+    -------
+    tuple of float
+        Greatest radius, m; greatest speed, m/s; least and greatest x, least and
+        greatest y, m.
     """
-    pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
-    n = pose.shape[0]
-    frame, shape, start, rows, at, cell = (
-        bins.frame,
-        bins.shape,
-        bins.start,
-        bins.rows,
-        bins.at,
-        bins.cell,
-    )
-    slot, classes, seen = bins.slot, bins.classes, np.uint16(0)
+    pose, vel, radius = state.pose, state.vel, bodies.radius
     r_max = 0.0
     v_max = 0.0
     x_lo = y_lo = math.inf
     x_hi = y_hi = -math.inf
-    for i in range(n):
+
+    for i in range(first, end):
         r_max = max(r_max, radius[i])
         # The sum of both components bounds the speed without a square root.
         v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]))
@@ -56,7 +63,41 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
 
-    # Otherwise this is the second call in a step, and the values are known.
+    return r_max, v_max, x_lo, x_hi, y_lo, y_hi
+
+
+@merged_kernel
+def sort_into_bins(
+    state: State, bodies: Bodies, bins: Bins, dt: float, extent: Extent
+) -> None:
+    """Sort all bodies by position into bins.
+
+    Parameters
+    ----------
+    state, bodies : State, Bodies
+        Poses and classes; radii.
+    bins : Bins
+        Output: all arrays but `met`.
+    dt : float
+        Duration of the step, s, for the distances in `Bins.reach`. In a second call
+        within a step it is negative, and `Bins.reach` stays unchanged.
+    extent : tuple of float
+        Space that all bodies take, see `measure_extent`.
+    """
+    pose, mask, radius = state.pose, state.mask, bodies.radius
+    n = pose.shape[0]
+    frame, shape, start, rows, at, cell = (
+        bins.frame,
+        bins.shape,
+        bins.start,
+        bins.rows,
+        bins.at,
+        bins.cell,
+    )
+    slot, classes, seen = bins.slot, bins.classes, np.uint16(0)
+    r_max, v_max, x_lo, x_hi, y_lo, y_hi = extent
+
+    # A negative `dt` marks the second call in a step, in which these values are known.
     if dt >= 0.0:
         bins.reach[0], bins.reach[1], bins.reach[2] = (
             r_max,
@@ -64,23 +105,25 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
             max(bins.reach[1], v_max * dt),
         )
 
-    # There is no extent to divide.
+    # Without bodies there is no extent to divide into cells.
     if n == 0:
         shape[0] = shape[1] = 0
         bins.seen[0] = seen
         return
 
-    # Roughly as many cells as bodies for any extent: `start` has room for 4·(n + 16).
+    # The number of cells is about the number of bodies, whatever the extent: `start`
+    # has room for 4·(n + 16).
     edge = max(
         MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0))
     )
-    # Long thin worlds have one row of cells, whose number this bounds.
+    # A long thin world has one row of cells; this bounds their number.
     edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))
     inv = 1.0 / edge
     nx = int(math.floor((x_hi - x_lo) * inv)) + 1
     ny = int(math.floor((y_hi - y_lo) * inv)) + 1
     frame[0], frame[1], frame[2] = x_lo, y_lo, inv
     shape[0], shape[1] = nx, ny
+
     for c in range(nx * ny + 1):
         start[c] = 0
     for i in range(n):
@@ -111,10 +154,25 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
 def bin_span(
     lo: float, hi: float, origin: float, inv: float, count: int
 ) -> tuple[int, int]:
-    """Return the first and last bin along one axis that [`lo`, `hi`] touches.
+    """Return the first and last bin along one axis that an interval touches.
 
-    Bins are 0 … count − 1. If the interval touches none, the last one is less than the
-    first one.
+    Parameters
+    ----------
+    lo, hi : float
+        Ends of the interval, m.
+    origin : float
+        Coordinate at which bin 0 starts, m.
+    inv : float
+        Bins per metre.
+    count : int
+        Number of bins: they are 0 … count − 1. All lengths may also have another common
+        unit.
+
+    Returns
+    -------
+    tuple of int
+        First and last bin. If the interval touches none, the last one is less than the
+        first one.
     """
     a = (lo - origin) * inv
     b = (hi - origin) * inv

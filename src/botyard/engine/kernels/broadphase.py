@@ -15,7 +15,7 @@ from botyard.engine.kernels.polygons import length, segment_distance
 from botyard.engine.layout import Bins, Bodies, Grid
 from botyard.model.obstacles import Visible
 
-# Kernels take plain numbers.
+# Kernels take plain numbers, not members of an enumeration.
 OBSTACLE, PUSHED = int(Visible.OBSTACLE), int(Visible.PUSHED)
 LEEWAY = 0.75
 """Radius of the search for other bodies around a body, m.
@@ -26,12 +26,23 @@ A larger one postpones the next search, but finds more bodies.
 
 @inline_kernel
 def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, float]:
-    """Note in `Grid.near` the solid segments within `reach` m of (x, y).
+    """Note in `Grid.near` the solid segments near a place.
 
-    They are noted as entries of the grid.
+    Parameters
+    ----------
+    grid : Grid
+        Static world. Output: the first elements of `near`, indices of entries. A wall
+        that crosses several cells has an entry in each.
+    x, y : float
+        Place in the frame of the world, m.
+    reach : float
+        Greatest distance, m.
 
-    Returns their count, and a lower bound of the distance to the nearest one, m: others
-    lie beyond the searched cells.
+    Returns
+    -------
+    tuple of (int, float)
+        Number of entries, and a lower bound of the distance to the nearest one, m:
+        others lie beyond the searched cells.
     """
     start, seg, classes, near, x0, y0, nx = (
         grid.start,
@@ -48,9 +59,10 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
     i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
     j0, j1 = bin_span(y - reach, y + reach, y0, inv, grid.ny)
     nearest = min(min(gx - i0, i1 + 1 - gx), min(gy - j0, j1 + 1 - gy))
+
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            # Robots pass through it, although sensors may see it.
+            # Robots pass through a wall of another class, although sensors may see it.
             if not int(classes[k]) & OBSTACLE:
                 continue
 
@@ -68,9 +80,23 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
 def near_bodies(
     bodies: Bodies, bins: Bins, row: int, x: float, y: float, reach: float
 ) -> int:
-    """Note in `Bodies.near` the other solid bodies within `reach` m of (x, y).
+    """Note in `Bodies.near` the other solid bodies near a place.
 
-    The distance is measured to the bounding circle. Returns the number of bodies.
+    Parameters
+    ----------
+    bodies, bins : Bodies, Bins
+        Bodies of the world. Output: the first elements of `Bodies.near`, rows.
+    row : int
+        Row of a body that is left out.
+    x, y : float
+        Place in the frame of the world, m.
+    reach : float
+        Greatest distance to the bounding circle of a body, m.
+
+    Returns
+    -------
+    int
+        Number of bodies.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,
@@ -81,6 +107,7 @@ def near_bodies(
         bins.shape,
     )
     count = 0
+
     # Bodies that have moved in this step may be outside of their bins.
     wide = reach + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
@@ -103,14 +130,26 @@ def near_bodies(
 
 @inline_kernel
 def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> float:
-    """Return a distance within which a body at (x, y) meets no other solid body, m.
-
-    The distance is measured from the bounding circle of the body. It is at most
-    `LEEWAY`, and negative if the body may touch another one. The corners of the body in
-    `Bodies.world` must belong to (x, y).
+    """Return a distance within which a body meets no other solid body, m.
 
     Bodies with overlapping circles are tested along one axis only, from centre to
     centre, which separates most bodies without contact.
+
+    Parameters
+    ----------
+    bodies, bins : Bodies, Bins
+        Bodies of the world. The corners of this one in `Bodies.world` must belong to
+        (`x`, `y`).
+    row : int
+        Row of the body.
+    x, y : float
+        Place of the body in the frame of the world, m.
+
+    Returns
+    -------
+    float
+        Distance from the bounding circle of the body, m, at most `LEEWAY`; negative if
+        the body may touch another one.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,
@@ -127,18 +166,20 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
         bodies.radius[row],
     )
     found = LEEWAY
+
     # Bodies extend beyond their bins, and may have moved in this step.
     wide = radius + LEEWAY + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     v0, v1 = vert_start[part_start[row]], vert_start[part_start[row + 1]]
+
     for j in range(j0, j1 + 1):
         for k in range(
             start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0
         ):
             ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
-            # Most are farther than the nearest one so far: this test needs no square
-            # root.
+            # Most bodies are farther away than the nearest body so far, and this test
+            # needs no square root.
             if (
                 ex * ex + ey * ey > (apart + found) * (apart + found)
                 or not int(classes[k]) & OBSTACLE
@@ -149,7 +190,8 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             if other == row:
                 continue
             beyond = length(ex, ey) - apart
-            # The circles are apart.
+            # The circles around both bodies do not overlap, so their distance is a
+            # lower bound of the gap.
             if beyond > 0.0:
                 found = min(found, beyond)
                 continue
@@ -163,7 +205,8 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             ):
                 theirs = min(theirs, (world[w, 0] - x) * ex + (world[w, 1] - y) * ey)
 
-            # That axis does not separate them: the narrow phase must decide.
+            # The axis between the centres does not separate the bodies: the narrow
+            # phase must decide.
             if theirs <= mine:
                 return -1.0
 
@@ -172,10 +215,21 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
 
 @inline_kernel
 def clear_of_segments(grid: Grid, bodies: Bodies, row: int, n_segments: int) -> bool:
-    """Return whether none of the first segments of `Grid.near` can touch body `row`.
+    """Return whether none of the near segments can touch a body.
 
-    The body's corners are in `Bodies.world`. Two axes are tested: all corners lie on
-    one side of the segment, or before or behind it.
+    Two axes are tested: all corners lie on one side of the segment, or before or behind
+    it.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world, with entries in `near`.
+    bodies : Bodies
+        Outlines; `world` has the corners of the body, m.
+    row : int
+        Row of the body.
+    n_segments : int
+        Number of entries in `Grid.near`, see `near_segments`.
     """
     seg, near, x0, y0, h, world = (
         grid.seg,
@@ -189,6 +243,7 @@ def clear_of_segments(grid: Grid, bodies: Bodies, row: int, n_segments: int) -> 
         bodies.vert_start[bodies.part_start[row]],
         bodies.vert_start[bodies.part_start[row + 1]],
     )
+
     for n in range(n_segments):
         k = near[n]
         ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h

@@ -25,7 +25,15 @@ def edge_distance(
     qx: float,
     qy: float,
 ) -> float:
-    """Return the distance between the segments a–b and p–q, m; 0 if they cross."""
+    """Return the distance between the segments a–b and p–q, m; 0 if they cross.
+
+    Parameters
+    ----------
+    ax, ay, bx, by : float
+        Ends of the first segment, m.
+    px, py, qx, qy : float
+        Ends of the second segment, m.
+    """
     if segments_cross(ax, ay, bx, by, px, py, qx, qy):
         return 0.0
     return min(
@@ -51,7 +59,17 @@ def outline_distance(
     bx: float,
     by: float,
 ) -> float:
-    """Return the distance of a segment a–b from the polygons `first` … `end` − 1, m."""
+    """Return the distance of a segment from the edges of an outline, m.
+
+    Parameters
+    ----------
+    corners, vert_start : (n_verts, 2) float64, (n_parts + 1,) int64
+        `Bodies.world`, m, and `Bodies.vert_start`.
+    first, end : int
+        Polygons of the outline: first … end − 1.
+    ax, ay, bx, by : float
+        Ends of the segment, m. Within a polygon, its distance from the edges counts.
+    """
     best = math.inf
     for p in range(first, end):
         v0, v1 = vert_start[p], vert_start[p + 1]
@@ -66,9 +84,18 @@ def outline_distance(
 
 @merged_kernel
 def nearest_wall(world: World, row: int, within: float, mask: int) -> float:
-    """Return the distance of a body's outline from walls of the classes `mask`, m.
+    """Return the distance of a body's outline from walls, m; infinite if none is near.
 
-    Infinite if none is within reach.
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    row : int
+        Row of the body.
+    within : float
+        Greatest distance, m.
+    mask : int
+        `Visible` classes of the walls that count.
     """
     grid, bodies, pose = world.grid, world.bodies, world.state.pose
     start, seg, classes, h, nx = grid.start, grid.seg, grid.mask, grid.h, grid.nx
@@ -80,15 +107,18 @@ def nearest_wall(world: World, row: int, within: float, mask: int) -> float:
     inv = 1.0 / h
     i0, i1 = bin_span(x - reach, x + reach, grid.x0, inv, nx)
     j0, j1 = bin_span(y - reach, y + reach, grid.y0, inv, grid.ny)
+
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
             if not int(classes[k]) & mask:
                 continue
             ax, ay = grid.x0 + seg[k, 0] * h, grid.y0 + seg[k, 1] * h
             bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
-            # The circle around the body is farther: most walls of a large reach are.
+            # Most walls within a large reach are farther away than the circle around
+            # the body.
             if segment_distance(x, y, ax, ay, bx, by) - radius > min(best, within):
                 continue
+
             found = outline_distance(
                 bodies.world,
                 bodies.vert_start,
@@ -106,7 +136,15 @@ def nearest_wall(world: World, row: int, within: float, mask: int) -> float:
 
 @merged_kernel
 def body_distance(world: World, row: int, other: int) -> float:
-    """Return the distance between the outlines of two bodies, m."""
+    """Return the distance between the outlines of two bodies, m.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world; `Bodies.world` has the corners.
+    row, other : int
+        Rows of the bodies.
+    """
     bodies = world.bodies
     corners, part_start, vert_start = (
         bodies.world,
@@ -114,6 +152,7 @@ def body_distance(world: World, row: int, other: int) -> float:
         bodies.vert_start,
     )
     best = math.inf
+
     for p in range(part_start[other], part_start[other + 1]):
         v0, v1 = vert_start[p], vert_start[p + 1]
         px, py = corners[v1 - 1, 0], corners[v1 - 1, 1]
@@ -175,11 +214,13 @@ def find_nearest_thing(
     if walls:
         best = nearest_wall(world, row, within, mask)
         thing = WALL if best <= within else NO_BODY
+
     x, y, radius = pose[row, 0], pose[row, 1], bodies.radius[row]
     # Bodies that have moved in the step may be outside of their bins.
     wide = radius + within + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
+
     for j in range(j0, j1 + 1):
         for k in range(
             start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0

@@ -27,14 +27,23 @@ from botyard.engine.kernels.jit import (
     kernel,
     merged_kernel,
 )
-from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.kernels.motion import arc, steers, wrap
 from botyard.engine.kernels.outlines import place_corners
 from botyard.engine.kernels.polygons import (
     CONTACT,
     length,
 )
 from botyard.engine.kernels.sweeps import Sweep, clearance, free_fraction
-from botyard.engine.layout import F8, I1, I8, NO_CONTROL, WALL, Bodies, Grid, World
+from botyard.engine.layout import (
+    F8,
+    I1,
+    I8,
+    SLIP,
+    WALL,
+    Bodies,
+    Grid,
+    World,
+)
 from botyard.numerics.elementary import cosine_sine
 
 TRANSLATING = 2e-5
@@ -47,15 +56,26 @@ NEAR = 4.0 * CONTACT
 def stopped_by(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float) -> int:
     """Return the obstacle of a body: row of the nearest body, or `WALL`.
 
-    The body is at `part` of its arc.
+    A thing that the body does not approach counts only if the body touches nothing
+    else, because a body that overlaps something may move away from it. All trials are
+    made in one place of the loop, so that `clearance` is compiled once.
 
-    A thing that it does not approach counts only if it touches nothing else, because a
-    body that overlaps something may move away from it. All trials are made in one place
-    of the loop, so that `clearance` is compiled once.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    pose : (n, 3) float64
+        Poses of all bodies: m, m, rad.
+    bodies : Bodies
+        Outlines. In-place: the order of `near`; `scratch` is workspace.
+    sweep : Sweep
+        Arc of the body, with the things near it.
+    part : float
+        Part of the arc at which the body touches its obstacle, 0 … 1.
     """
     near, nearest, met = bodies.near, math.inf, WALL
     for away in range(2):
-        # All walls, then each body
+        # Test all walls (−1) first, then each body.
         for n in range(-1, sweep.bodies):
             if n >= 0:
                 near[0], near[n] = near[n], near[0]
@@ -83,21 +103,58 @@ def stopped_by(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float) 
 
 @merged_kernel
 def is_blocked(world: World, pose: F8, row: int) -> bool:
-    """Return whether body `row` touches something solid; `pose` replaces `State.pose`."""
+    """Return whether a body touches something solid.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    pose : (n, 3) float64
+        Poses of all bodies, m, m, rad, in place of `State.pose`.
+    row : int
+        Row of the body.
+    """
+    return touches(world, pose, row, pose[row, 0], pose[row, 1], pose[row, 2])
+
+
+@merged_kernel
+def touches(world: World, pose: F8, row: int, x: float, y: float, th: float) -> bool:
+    """Return whether a body would touch something solid at a place.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    pose : (n, 3) float64
+        Poses of all other bodies, m, m, rad.
+    row : int
+        Row of the body.
+    x, y, th : float
+        Place of the body, m, m, rad.
+    """
     grid, bodies, bins = world.grid, world.bodies, world.bins
-    radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
+    radius = bodies.radius[row]
     n_segments, _ = near_segments(grid, x, y, radius)
     n_bodies = near_bodies(bodies, bins, row, x, y, radius)
-    cosine, sine = cosine_sine(pose[row, 2])
+    cosine, sine = cosine_sine(th)
     stays = Sweep(row, x, y, cosine, sine, 0.0, 0.0, 0.0, n_segments, n_bodies)
     return clearance(grid, pose, bodies, stays, 0.0, 0.0, False) <= 0.0
 
 
 @entry_kernel
 def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
-    """Write `is_blocked` for the bodies `rows`, (n,), to `found`, (n,), as 0 or 1.
+    """Find the bodies that touch something solid, for callers outside of the step.
 
-    For callers outside of the step.
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    pose : (n, 3) float64
+        Poses of all bodies, m, m, rad, in place of `State.pose`: for trials of poses.
+    rows : (k,) int64
+        Rows of the bodies to test.
+    found : (k,) int8
+        Output: 1 for a body that touches something, otherwise 0.
     """
     for i in range(rows.shape[0]):
         found[i] = 1 if is_blocked(world, pose, rows[i]) else 0
@@ -105,7 +162,15 @@ def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
 
 @merged_kernel
 def leads(bodies: Bodies, row: int) -> bool:
-    """Return whether a body with exact ramps moves in a step that it ends at rest."""
+    """Return whether a body with exact ramps moves in a step that it ends at rest.
+
+    Parameters
+    ----------
+    bodies : Bodies
+        Shapes, with `lead` of this step.
+    row : int
+        Row of the body.
+    """
     lead = bodies.lead
     return bool(
         (bodies.exact[row] == 1)
@@ -114,52 +179,36 @@ def leads(bodies: Bodies, row: int) -> bool:
 
 
 @merged_kernel
-def move_all(world: World, dt: float) -> None:
-    """Move all bodies with a drive as far as they can, in the order of `Bodies.order`.
-
-    Writes pose, disp, spin, stall, contact and, if an obstacle stops a body, vel.
-    """
-    state, bodies = world.state, world.bodies
-    order, vel, disp, spin, stall = (
-        bodies.order,
-        state.vel,
-        state.disp,
-        state.spin,
-        state.stall,
-    )
-    others_way = world.bins.reach[2]
-    for n in range(order.shape[0]):
-        row = order[n]
-        disp[row, 0] = disp[row, 1] = disp[row, 2] = 0.0
-        spin[row] = 0.0
-        # Bodies with mass: see engine/dynamics.py.
-        if state.control[row] != NO_CONTROL:
-            continue
-        # It stands; others may come nearer.
-        if (
-            vel[row, 0] == 0.0
-            and vel[row, 1] == 0.0
-            and vel[row, 2] == 0.0
-            and not leads(bodies, row)
-        ):
-            stall[row] = 0
-            bodies.leeway[row] -= others_way
-        else:
-            move_body(world, row, dt)
-
-
-@merged_kernel
 def move_body(world: World, row: int, dt: float) -> None:
-    """Move one body with a velocity as far as it can."""
+    """Move one body with a velocity as far as it can.
+
+    Its new place is valid immediately for the bodies that move after it: pose, `Bins.at`
+    and `Bodies.world` change together.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world. In-place: the row of the body.
+    row : int
+        Row of the body.
+    dt : float
+        Duration of the step, s.
+    """
     state, bodies, bins = world.state, world.bodies, world.bins
     pose, vel, disp, placed = state.pose, state.vel, state.disp, bodies.placed
     dx, dy, dth = vel[row, 0] * dt, vel[row, 1] * dt, vel[row, 2] * dt
+    # Exact ramps move by the mean velocity of the step, not by its final one.
     if bodies.exact[row] == 1:
         dx, dy, dth = (
             dx + bodies.lead[row, 0],
             dy + bodies.lead[row, 1],
             dth + bodies.lead[row, 2],
         )
+
+    # On a slippery floor the body moves by less than its wheels turn.
+    if world.grid.zones.shape[0] > 0:
+        grip = 1.0 - bodies.ground[row, SLIP]
+        dx, dy, dth = dx * grip, dy * grip, dth * grip
 
     x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
     c, s = placed[row, 3], placed[row, 4]
@@ -170,17 +219,21 @@ def move_body(world: World, row: int, dt: float) -> None:
         bodies.vert_start[bodies.part_start[row]],
         bodies.vert_start[bodies.part_start[row + 1]],
     )
+    # Write the corners at the end of the arc in advance: nearly always the body gets
+    # there.
     place_corners(bodies.verts, v0, v1, to_x, to_y, to_c, to_s, bodies.world, v0)
     fraction = 1.0
+
     # Turning is never stopped; otherwise a robot at a wall could not turn away
     # (COL-005). A blocked robot turns in place.
     translates = abs(vel[row, 0]) > TRANSLATING or abs(vel[row, 1]) > TRANSLATING
     if bodies.exact[row] == 1:
         translates = abs(dx) > TRANSLATING * dt or abs(dy) > TRANSLATING * dt
+
     if translates and int(state.mask[row]) & OBSTACLE:
         fraction = travel(world, Sweep(row, x, y, c, s, dx, dy, dth, 0, 0), to_x, to_y)
     else:
-        # Nothing stops it, but others may come nearer.
+        # No obstacle stops this body, but other bodies may come nearer.
         state.contact[row] = np.uint64(0)
         bodies.leeway[row] -= bins.reach[2]
 
@@ -190,18 +243,28 @@ def move_body(world: World, row: int, dt: float) -> None:
         dy * fraction,
         dth * fraction,
     )
-    # It stays at its obstacle, and turns there.
+
+    # The body stops at its obstacle, and turns there.
     if fraction < 1.0:
         state.stall[row] = 1
-        # A blocked robot has no speed, from which its ramps start again (§11.3).
+        # A blocked robot has speed 0, from which its ramps start again (§11.3).
         vel[row, 0] = vel[row, 1] = 0.0
-        state.spin[row] = dth - disp[row, 2]
+        # A body that steers cannot turn in place.
+        if steers(int(state.drive[row])):
+            vel[row, 2] = 0.0
+            to_th = wrap(th + disp[row, 2])
+            to_c, to_s = cosine_sine(to_th)
+        else:
+            state.spin[row] = dth - disp[row, 2]
         ax, ay = arc(disp[row, 0], disp[row, 1], disp[row, 2])
         to_x, to_y = x + c * ax - s * ay, y + s * ax + c * ay
+        # The corners were written for the end of the arc, which a blocked body does not
+        # reach.
         place_corners(bodies.verts, v0, v1, to_x, to_y, to_c, to_s, bodies.world, v0)
 
     pose[row, 0], pose[row, 1], pose[row, 2] = to_x, to_y, to_th
     slot = bins.slot[row]
+    # Bins keep copies of positions in the order of cells, which suits the CPU cache.
     bins.at[slot, 0], bins.at[slot, 1] = to_x, to_y
     placed[row, 0], placed[row, 1], placed[row, 2], placed[row, 3], placed[row, 4] = (
         to_x,
@@ -216,10 +279,19 @@ def move_body(world: World, row: int, dt: float) -> None:
 def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
     """Return the part of its arc that a body can travel, 0 … 1.
 
-    The body's corners in `Bodies.world` must belong to the end of the arc, (`to_x`,
-    `to_y`). If nothing solid is near, the arc is free without further tests; so it is
-    for most bodies in most steps. Writes `State.contact`, `Bodies.leeway` and
-    `Bins.met`.
+    If nothing solid is near, the arc is free without further tests. This is the case
+    for most bodies in most steps.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world. The body's corners in `Bodies.world` must belong to the end
+        of the arc. In-place: `State.contact`, `Bodies.leeway` and `Bins.met` of the
+        body.
+    arc_ahead : Sweep
+        Arc of the body; its counts of near things are not used.
+    to_x, to_y : float
+        End of the arc in the frame of the world, m.
     """
     grid, bodies, bins, pose, contact = (
         world.grid,
@@ -230,12 +302,14 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
     )
     row, leeway = arc_ahead.row, bodies.leeway
     way, others_way = length(arc_ahead.dx, arc_ahead.dy), bins.reach[2]
-    # Nothing was near enough at the last search to be here now.
+
+    # At the last search, no obstacle was near enough to be touched now.
     if leeway[row] > way + others_way:
         leeway[row] -= way + others_way
         contact[row] = np.uint64(0)
         return 1.0
 
+    # No corner is farther than `radius` from any position on the arc.
     need = bodies.radius[row] + way + CONTACT
     to_wall = (
         wall_distance(
@@ -251,7 +325,8 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
         - need
     )
     n_segments = 0
-    # The free squares of the grid do not exclude near walls.
+
+    # The clear squares of the grid do not rule out near walls.
     if to_wall <= 0.0:
         n_segments, nearest = near_segments(grid, arc_ahead.x, arc_ahead.y, need)
         to_wall = nearest - need
@@ -266,6 +341,8 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
         contact[row] = np.uint64(0)
         return 1.0
 
+    # Make the list of near bodies only after the quick tests have failed, because it
+    # costs more than they do.
     n_bodies = near_bodies(bodies, bins, row, arc_ahead.x, arc_ahead.y, need)
     sweep = Sweep(
         row,
@@ -280,10 +357,11 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
         n_bodies,
     )
     fraction = free_fraction(grid, pose, bodies, sweep)
+
     # A body that has not moved touches the same things as before.
     if fraction > 0.0 or sweep.dth != 0.0 or contact[row] == np.uint64(0):
         contact[row] = np.uint64(0)
-        # A little farther it touches its obstacle.
+        # The body would touch its obstacle if it moved a little farther.
         if fraction < 1.0 and bodies.feels[row] & 1:
             # The search stops up to `CONTACT` before the obstacle.
             beyond = min(1.0, fraction + 1.5 * CONTACT / way)

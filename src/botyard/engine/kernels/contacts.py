@@ -90,6 +90,16 @@ def is_before(
 
     Contacts with bodies come before contacts with walls. Within each group they are
     sorted by both partners, then by feature.
+
+    Parameters
+    ----------
+    old : (k, 3) uint64
+        `Workspace.old_key`.
+    o : int
+        Row of the contact of the last substep.
+    first, second, feature : uint64
+        Key of this contact: uid of the first body, uid of the second one or hash of the
+        wall, and feature with `WALL_BIT` for a wall.
     """
     old_wall, wall = old[o, 2] & WALL_BIT, feature & WALL_BIT
     if old_wall != wall:
@@ -112,12 +122,30 @@ def add_contacts(
     before: Before,
     o: int,
 ) -> int:
-    """Write the `n` contacts of `Workspace.point` between two slots from row `at` on.
+    """Write contacts between two slots, with their impulses of the previous substep.
 
-    The caller must have checked the room. `ids`: uid of the first one, of the second
-    one or hash of the wall, and feature. Impulses of the previous substep are searched
-    from row `o` on, because both are sorted, and scaled (warm starting). Returns the
-    row from which to search the next ones.
+    Parameters
+    ----------
+    work : Workspace
+        Workspace of the step. `point` has the contacts and their normal. In-place:
+        `touch`, `ends` and `key`; the caller must have checked the room.
+    a, b : int
+        Slots of the contacts; the normal points from a to b.
+    ids : tuple of uint64
+        Uid of the first body, uid of the second one or hash of the wall, and feature.
+    n : int
+        Number of contacts, 1 or 2.
+    at : int
+        First row of `touch` to write.
+    before : Before
+        Contacts of the previous substep, whose impulses are scaled (warm starting).
+    o : int
+        Row from which to search in the previous contacts: both are sorted.
+
+    Returns
+    -------
+    int
+        Row from which to search the next ones.
     """
     slots, point, touch, ends, key, old_key = (
         work.slots,
@@ -127,6 +155,7 @@ def add_contacts(
         work.key,
         work.old_key,
     )
+
     for k in range(n):
         t = at + k
         feature = ids[2] | np.uint64(point[k, 3])
@@ -148,6 +177,7 @@ def add_contacts(
         )
         touch[t, JN] = touch[t, JT] = touch[t, JP] = 0.0
         touch[t, MOST] = math.inf
+
         while o < before.size and is_before(old_key, o, ids[0], ids[1], feature):
             o += 1
         if (
@@ -170,8 +200,27 @@ def find_body_contacts(
 ) -> tuple[int, int]:
     """Write the contacts of all pairs of bodies.
 
-    Returns their count, −1 if the array is too small, and the row from which to search
-    older impulses.
+    Parameters
+    ----------
+    work : Workspace
+        Workspace of the step, with corners at the present poses. In-place: `touch`,
+        `ends`, `key`.
+    shapes : MassShapes
+        Convex pieces of all bodies.
+    uid : (n,) uint64
+        `State.uid`.
+    count : int
+        Number of slots in use.
+    pairs : int
+        Number of pairs in `Workspace.pair`.
+    before : Before
+        Contacts of the previous substep.
+
+    Returns
+    -------
+    tuple of int
+        Number of contacts, −1 if the array is too small, and the row from which to
+        search older impulses.
     """
     slots, flags, pair, corners = work.slots, work.flags, work.pair, work.corners
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
@@ -179,7 +228,7 @@ def find_body_contacts(
     for p in range(pairs):
         a = int(pair[p]) // count
         b = int(pair[p]) - a * count
-        # Nothing happens between two bodies that do not move by themselves.
+        # Two bodies that do not move by themselves need no contact.
         if (flags[a, KIND] != AWAKE and flags[b, KIND] != AWAKE) or not overlap(
             slots, a, b
         ):
@@ -198,7 +247,8 @@ def find_body_contacts(
                     corner_start[pb + 1] + off_b,
                     work.point,
                 )
-                # Only their bounds overlap.
+
+                # Only the bounding boxes overlap, not the polygons.
                 if n == 0:
                     continue
                 if at + n > work.touch.shape[0]:
@@ -226,7 +276,22 @@ def find_wall_contacts(
 ) -> int:
     """Write the contacts with walls after the contacts of bodies.
 
-    Returns the total count, or −1 if the array is too small.
+    Parameters
+    ----------
+    work : Workspace
+        Workspace of the step. In-place: `touch`, `ends`, `key`; rows 0 and 1 of
+        `corners` hold one wall at a time.
+    shapes, uid, count, before
+        See `find_body_contacts`.
+    at : int
+        Number of contacts of bodies.
+    o : int
+        Row from which to search older impulses.
+
+    Returns
+    -------
+    int
+        Number of all contacts; −1 if the array is too small.
     """
     slots, flags, wall, corners, point = (
         work.slots,
@@ -236,7 +301,8 @@ def find_wall_contacts(
         work.point,
     )
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
-    # The rows of a wall
+
+    # Rows 0 and 1 hold the ends of a wall.
     w0, w1 = np.int64(0), np.int64(2)
     for s in range(count):
         # Walls push only bodies that can move.
@@ -244,11 +310,13 @@ def find_wall_contacts(
             continue
         row = flags[s, ROW]
         off = flags[s, CORNERS] - corner_start[piece_start[row]]
+
         for w in range(flags[s, WALL_0], flags[s, WALL_1]):
             ax, ay, bx, by = wall[w, 0], wall[w, 1], wall[w, 2], wall[w, 3]
             ex, ey = bx - ax, by - ay
             size = math.sqrt(ex * ex + ey * ey)
-            # A wall without length has no normal. Most others are beyond the bounds.
+            # A wall without length has no normal. Most other walls are outside of the
+            # bounds.
             if (
                 size == 0.0
                 or max(ax, bx) < slots[s, X_LO]
@@ -270,11 +338,12 @@ def find_wall_contacts(
                 -ey / size,
                 ex / size,
             )
+
             for p in range(piece_start[row], piece_start[row + 1]):
                 v0, v1 = corner_start[p] + off, corner_start[p + 1] + off
                 n, turned, edge, other = manifold(corners, v0, v1, w0, w1, point)
-                # The normal belongs to the body: it touches an end of the wall, at
-                # which others may continue.
+                # The normal belongs to the body, so the body touches an end of the
+                # wall, where other walls may continue.
                 if n > 0 and turned == 0:
                     side = side_at_joint(
                         corners,
@@ -289,10 +358,11 @@ def find_wall_contacts(
                     )
                     if side == SKIP:
                         continue
+
                     if side != KEEP:
                         there, facing = manifold_with_side(corners, side, v0, v1, point)
-                        # Otherwise it lies too deep to slide along that side, and the
-                        # contact stays.
+                        # Without a contact on that side, the body is too deep in the
+                        # wall to slide along it: the first contact stays.
                         if there >= 0:
                             n, turned, edge, other = there, 1, side, facing
 

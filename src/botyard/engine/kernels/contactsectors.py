@@ -27,7 +27,13 @@ SECTORS = 64
 
 @kernel
 def sector(x: float, y: float) -> int:
-    """Return the number of the sector of the bearing of (x, y) in a body frame."""
+    """Return the number of the sector of the bearing of (x, y) in a body frame.
+
+    Parameters
+    ----------
+    x, y : float
+        Vector of any length. The bearing 0, straight ahead, is in sector 0.
+    """
     turn = atan2(y, x) / (2.0 * math.pi)
     return int(math.floor(turn * SECTORS)) % SECTORS
 
@@ -46,12 +52,23 @@ def chord_sectors(
     c: float,
     s: float,
 ) -> np.uint64:
-    """Return sectors, as bits, of the part of the segment a–b in a polygon.
+    """Return sectors, as bits, of the part of a segment that lies in a polygon.
 
-    The polygon is verts[v0:v1].
+    The part lies between its outermost crossings with the polygon, and is seen from the
+    body's origin.
 
-    They are seen from the body's origin (x, y). `c` and `s` are cosine and sine of the
-    body's heading. The part lies between its outermost crossings with the polygon.
+    Parameters
+    ----------
+    verts : (n, 2) float64
+        Corners in the frame of the world, m.
+    v0, v1 : int
+        The polygon is verts[v0:v1].
+    ax, ay, bx, by : float
+        Ends of the segment in the frame of the world, m.
+    x, y : float
+        Origin of the body in the frame of the world, m.
+    c, s : float
+        Cosine and sine of the body's heading.
     """
     ex, ey = bx - ax, by - ay
     low, high = 2.0, -1.0
@@ -60,6 +77,7 @@ def chord_sectors(
     if point_in_polygon(verts, v0, v1, bx, by):
         low, high = min(low, 1.0), 1.0
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
+
     for v in range(v0, v1):
         qx, qy = verts[v, 0], verts[v, 1]
         d1, d2 = side(px, py, qx, qy, ax, ay), side(px, py, qx, qy, bx, by)
@@ -80,7 +98,8 @@ def chord_sectors(
         c * (ax + high * ex - x) + s * (ay + high * ey - y),
         c * (ay + high * ey - y) - s * (ax + high * ex - x),
     )
-    # In the shorter direction
+
+    # Number the sectors in the shorter direction around the circle.
     if (last - first) % SECTORS > SECTORS // 2:
         first, last = last, first
     for n in range((last - first) % SECTORS + 1):
@@ -94,7 +113,23 @@ def contact_sectors(
 ) -> np.uint64:
     """Return sectors, as bits, in which a body touches near things.
 
-    The body is at `part` of its arc.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    pose : (n, 3) float64
+        Poses of all bodies, m, m, rad; for this one the start of its arc.
+    bodies : Bodies
+        Outlines; `scratch` is workspace.
+    sweep : Sweep
+        Arc of the body, with the things near it.
+    part : float
+        Part of the arc at which the body overlaps its obstacle a little, 0 … 1.
+
+    Returns
+    -------
+    uint64
+        Value for `State.contact`.
     """
     row, dx, dy, dth = sweep.row, sweep.dx * part, sweep.dy * part, sweep.dth * part
     seg, x0, y0, h, world, placed = (
@@ -119,11 +154,12 @@ def contact_sectors(
     place_corners(bodies.verts, v0, vert_start[p1], x, y, c, s, placed, 0)
     radius = bodies.radius[row]
     bits = np.uint64(0)
+
     for n in range(sweep.segments):
         k = grid.near[n]
         px, py = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
         qx, qy = px + seg[k, 2] * h, py + seg[k, 3] * h
-        # Otherwise it cannot reach the outline.
+        # A wall farther away than the radius cannot reach the outline.
         if segment_distance(x, y, px, py, qx, qy) <= radius:
             for p in range(p0, p1):
                 bits |= chord_sectors(
@@ -147,7 +183,7 @@ def contact_sectors(
             px, py = world[w1 - 1, 0], world[w1 - 1, 1]
             for w in range(w0, w1):
                 qx, qy = world[w, 0], world[w, 1]
-                # Otherwise this edge of the other body cannot reach the outline.
+                # An edge farther away than the radius cannot reach the outline.
                 if segment_distance(x, y, px, py, qx, qy) <= radius:
                     for p in range(p0, p1):
                         first, last = vert_start[p] - v0, vert_start[p + 1] - v0

@@ -21,10 +21,21 @@ BORDER = 0.01
 def mark_near_walls(
     grid: Grid, x0: float, y0: float, cell: float, reach: float, near: U1
 ) -> None:
-    """Write 1 to raster cells with centres within `reach` m of a solid wall.
+    """Mark the cells of a raster whose centres are near a solid wall.
 
-    Cell (iy, ix) of `near`, (ny, nx), has its centre at (`x0` + (ix + ½)·`cell`, `y0` +
-    (iy + ½)·`cell`), m.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x0, y0 : float
+        Lower left corner of the raster, m. Cell (iy, ix) has its centre at (x0 + (ix +
+        ½)·cell, y0 + (iy + ½)·cell).
+    cell : float
+        Edge of a cell of the raster, m.
+    reach : float
+        Greatest distance of a centre from a wall, m.
+    near : (ny, nx) uint8
+        Output: 1 for marked cells; others stay unchanged.
     """
     ny, nx = near.shape
     seg, h = grid.seg, grid.h
@@ -36,12 +47,14 @@ def mark_near_walls(
             grid.y0 + (c // grid.nx - BORDER) * h,
         )
         right, high = left + (1.0 + 2.0 * BORDER) * h, low + (1.0 + 2.0 * BORDER) * h
+
         for k in range(grid.start[c], grid.start[c + 1]):
             if not int(grid.mask[k]) & OBSTACLE:
                 continue
             ax, ay = grid.x0 + seg[k, 0] * h, grid.y0 + seg[k, 1] * h
             bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
-            # Only raster cells within reach of the part of the wall in this grid cell
+            # Test only raster cells within reach of the part of the wall in this grid
+            # cell.
             i0 = max(0, int(math.floor((max(min(ax, bx), left) - reach - x0) / cell)))
             i1 = min(
                 nx - 1, int(math.floor((min(max(ax, bx), right) + reach - x0) / cell))
@@ -50,6 +63,7 @@ def mark_near_walls(
             j1 = min(
                 ny - 1, int(math.floor((min(max(ay, by), high) + reach - y0) / cell))
             )
+
             for j in range(j0, j1 + 1):
                 for i in range(i0, i1 + 1):
                     if near[j, i] == 0 and (
@@ -63,10 +77,18 @@ def mark_near_walls(
 
 @entry_kernel
 def label_regions(near: U1, labels: I4, queue: I8) -> int:
-    """Number the regions of cells that are 0 in `near`, (ny, nx); return their count.
+    """Number the regions of free cells, and return their count.
 
-    Cells of a region are connected by their sides. Writes 1, 2 … to `labels`, (ny, nx),
-    which must be zero. `queue`: workspace, (ny·nx,).
+    Cells of a region are connected by their sides.
+
+    Parameters
+    ----------
+    near : (ny, nx) uint8
+        Raster; cells with 0 are free.
+    labels : (ny, nx) int32
+        Output, 0 before: number of the region of each free cell, from 1 on.
+    queue : (ny·nx,) int64
+        Workspace.
     """
     ny, nx = near.shape
     count = 0
@@ -78,7 +100,8 @@ def label_regions(near: U1, labels: I4, queue: I8) -> int:
         # The queue needs one place per cell, because each cell enters it once.
         queue[0] = begin
         first, end = 0, 1
-        # Breadth-first search from the first cell of the region
+
+        # Fill the region from its first cell by a breadth-first search.
         while first < end:
             j, i = queue[first] // nx, queue[first] % nx
             first += 1

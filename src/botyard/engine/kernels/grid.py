@@ -32,11 +32,27 @@ def cover(
     entries: I4,
     fill: bool,
 ) -> None:
-    """Visit every cell that each segment touches.
+    """Visit every cell that each segment touches, to count or to enter the segments.
 
-    With `fill` false the visits are counted in ``start[cell + 1]``. With `fill` true
-    the number of the segment is stored in ``entries[start[cell]]``, and ``start[cell]``
-    advances. `seg` is (n, 4): x1, y1, x2, y2 in m.
+    Callers count first, turn the counts into offsets (`prefix_sum`), then fill.
+
+    Parameters
+    ----------
+    seg : (n, 4) float64
+        Segments in the frame of the world: x1, y1, x2, y2, m.
+    x0, y0 : float
+        Lower left corner of the grid, m.
+    h : float
+        Edge of a cell, m.
+    nx, ny : int
+        Number of cells.
+    start : (nx·ny + 1,) int32
+        In-place. With `fill` false, ``start[cell + 1]`` grows by 1 for each visit. With
+        `fill` true it holds the next free entry of each cell, which advances.
+    entries : (k,) int32
+        Output with `fill`: numbers of the segments, by cell.
+    fill : bool
+        Whether to enter the segments; otherwise they are counted.
     """
     inv = 1.0 / h
     e = COVER_MARGIN
@@ -49,20 +65,22 @@ def cover(
         dy = by - ay
         i0 = max(0, int(math.floor(min(ax, bx) - e)))
         i1 = min(nx - 1, int(math.floor(max(ax, bx) + e)))
+
         for i in range(i0, i1 + 1):
             ya, yb = ay, by
-            # The part within this column; a vertical segment lies in it completely.
+            # Cut out the part of the segment within this column; a vertical segment is
+            # within it completely.
             if abs(dx) > 1e-12:
                 # The margin applies to both directions: also to columns.
                 u0 = (i - e - ax) / dx
                 u1 = (i + 1 + e - ax) / dx
-                # The segment runs towards −x.
+                # A segment that runs towards −x has its ends in reverse order.
                 if u0 > u1:
                     u0, u1 = u1, u0
                 ya = ay + max(u0, 0.0) * dy
                 yb = ay + min(u1, 1.0) * dy
 
-            # The segment runs towards −y.
+            # A segment that runs towards −y has its ends in reverse order.
             if ya > yb:
                 ya, yb = yb, ya
             j0 = max(0, int(math.floor(ya - e)))
@@ -83,6 +101,15 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
     It runs once for each quadrant of directions. Side of the square ahead of a cell = 1
     + the least side of its three neighbours ahead. It is 0 if the cell has entries.
     Cells beyond the grid count as free. Sides are capped at 255.
+
+    Parameters
+    ----------
+    start : (nx·ny + 1,) int32
+        `Grid.start`.
+    nx, ny : int
+        Number of cells.
+    clear : (4, ny, nx) uint8
+        Output: edge of the free square ahead of each cell, by quadrant, cells.
     """
     for q in range(4):
         sx = 1 if q & 1 else -1
@@ -96,7 +123,7 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                     clear[q, j, i] = 0
                     continue
 
-                # With the cell itself 255, the maximum of a byte
+                # Counting the cell itself gives 255, the maximum of a byte.
                 side = 254
                 inx = 0 <= i + sx < nx
                 iny = 0 <= j + sy < ny
@@ -113,9 +140,22 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
 def wall_distance(
     clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float
 ) -> float:
-    """Return a lower bound of the distance from (`x`, `y`) to the nearest segment, m.
+    """Return a lower bound of the distance from a place to the nearest segment, m.
 
-    It follows from the free squares around the cell, and may be negative.
+    It follows from the free squares around the place's cell, and may be negative.
+
+    Parameters
+    ----------
+    clear : (4, ny, nx) uint8
+        `Grid.clear`.
+    x0, y0 : float
+        Lower left corner of the grid, m.
+    h : float
+        Edge of a cell, m.
+    nx, ny : int
+        Number of cells; without cells the distance is infinite.
+    x, y : float
+        Place in the frame of the world, m; also one outside of the grid.
     """
     cx, cy = (x - x0) / h, (y - y0) / h
     if 0.0 <= cx < nx and 0.0 <= cy < ny:
@@ -124,10 +164,11 @@ def wall_distance(
             min(clear[0, iy, ix], clear[1, iy, ix]),
             min(clear[2, iy, ix], clear[3, iy, ix]),
         )
-        # The point may be anywhere in its cell, which costs up to one edge.
+        # Subtract one edge, because the point may be anywhere in its cell.
         return (int(free) - 1) * h
 
-    # Outside of the grid: the distance from its border; infinite without walls.
+    # A point outside of the grid is at least as far from walls as from the border;
+    # without a grid there are no walls.
     return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 
@@ -144,7 +185,22 @@ def gather(
     out_mask: U2,
     out_bright: I2,
 ) -> None:
-    """Copy each entry's segment into cell units, so that a ray reads contiguous memory."""
+    """Copy each entry's segment into cell units, so that a ray reads contiguous memory.
+
+    Parameters
+    ----------
+    seg, mask, bright : (n, 4) float64, (n,) uint16, (n,) int16
+        Segments, m, their `Visible` classes and laser returns.
+    entries : (k,) int32
+        Numbers of the segments by cell, as from `cover`.
+    x0, y0 : float
+        Lower left corner of the grid, m.
+    h : float
+        Edge of a cell, m.
+    out, out_mask, out_bright : (k, 4) float64, (k,) uint16, (k,) int16
+        Output: `Grid.seg`, start points and vectors in cells; `Grid.mask`;
+        `Grid.bright`.
+    """
     inv = 1.0 / h
     for n in range(entries.shape[0]):
         k = entries[n]
@@ -160,7 +216,13 @@ def gather(
 
 @entry_kernel
 def prefix_sum(start: I4) -> None:
-    """Turn counts into offsets, in place: start[i] := start[0] + … + start[i]."""
+    """Turn counts into offsets, in place: start[i] := start[0] + … + start[i].
+
+    Parameters
+    ----------
+    start : (n,) int32
+        Counts. In-place: offsets.
+    """
     total = np.int64(0)
     for i in range(start.shape[0]):
         total += start[i]

@@ -23,7 +23,7 @@ It keeps rays from passing through corners.
 Walk = tuple[
     float, float, float, float, float, float, int, int, int, int, int, int, float
 ]
-"""A ray in a grid that is mirrored so that it runs towards +x and +y.
+"""Ray in a grid that is mirrored so that the ray runs towards +x and +y.
 
 The elements are origin and direction; 1 / direction; the increments of the cell number
 for one cell in x, one in y, and for the first cell; the offset of the clearances of its
@@ -36,12 +36,24 @@ cells.
 def segment_range(
     ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float
 ) -> float:
-    """Return the distance along the ray (dx, dy) from the origin to a segment.
+    """Return the distance along a ray to a segment, or `best` if it is not nearer.
 
-    The segment starts at (ax, ay) with vector (ex, ey). Returns `best` if the segment
-    is missed or not nearer. Solves origin + t·d = a + u·e for t ≥ 0 and 0 ≤ u ≤ 1. A
-    parallel segment gives infinite or undefined t and u, which fail the comparisons.
-    These are joined without branches, because branch prediction would fail.
+    A missed segment also gives `best`.
+
+    Solves origin + t·d = a + u·e for t ≥ 0 and 0 ≤ u ≤ 1. A parallel segment gives
+    infinite or undefined t and u, which fail the comparisons. These are joined without
+    branches, because branch prediction would fail.
+
+    Parameters
+    ----------
+    ax, ay : float
+        Start of the segment from the origin of the ray.
+    ex, ey : float
+        Vector from the start to the end of the segment.
+    dx, dy : float
+        Direction of the ray, a unit vector.
+    best : float
+        Present range of the ray. All lengths are in one unit, cells or m.
     """
     scale = 1.0 / (dx * ey - dy * ex)
     t = (ax * ey - ay * ex) * scale
@@ -60,20 +72,34 @@ def aim(
     """Start the walk of a ray through the grid; see `Walk`.
 
     Method: Amanatides & Woo, 1987, with jumps over free squares.
+
+    Parameters
+    ----------
+    gx, gy : float
+        Origin of the ray from the lower left corner of the grid, cells.
+    dx, dy : float
+        Direction of the ray, a unit vector without zeros, see `away_from_zero`.
+    nx, ny : int
+        Number of cells of the grid.
+    t_max : float
+        Range of the ray, cells. A ray that does not enter the grid within it gets an
+        infinite length of entry, so that its walk ends at once.
     """
     # Mirroring leaves one case instead of four in the inner loop.
     px, sx, base = (gx, 1, 0) if dx > 0.0 else (nx - gx, -1, nx - 1)
     py, sy, low = (gy, nx, 0) if dy > 0.0 else (ny - gy, -nx, (ny - 1) * nx)
+    # Components are never 0, see `away_from_zero`.
     mx, my = abs(dx), abs(dy)
     inv_x, inv_y = 1.0 / mx, 1.0 / my
     t = 0.0
     ix, iy = 0, 0
-    # The ray enters the grid later, or never.
+    # A ray that starts outside of the grid enters it later, or never.
     if (px < 0.0) | (py < 0.0) | (px >= nx) | (py >= ny):
-        # Length at which the ray has entered the grid in both coordinates
+        # Length at which the ray has entered the grid in both coordinates.
         t = max(-px * inv_x, -py * inv_y, 0.0)
         if t < min((nx - px) * inv_x, (ny - py) * inv_y, t_max):
             ix, iy = (
+                # Rounding at the border could give a cell outside of the grid.
                 min(int(max(px + t * mx, 0.0)), nx - 1),
                 min(int(max(py + t * my, 0.0)), ny - 1),
             )
@@ -96,12 +122,24 @@ def stride(
     leaves the square along one axis; the coordinate along the other axis is computed
     anew, but may only grow. At a corner, rounding could otherwise move the ray one cell
     back, and the walk would never end.
+
+    Parameters
+    ----------
+    walk : Walk
+        Ray, as from `aim`.
+    ix, iy : int
+        Present cell, in the mirrored grid.
+    side : int
+        Edge of the free square whose near corner is this cell, at least 1, cells.
+    nx, ny : int
+        Number of cells of the grid.
     """
     px, py, mx, my, inv_x, inv_y = walk[0], walk[1], walk[2], walk[3], walk[4], walk[5]
     tx, ty = (ix + side - px) * inv_x, (iy + side - py) * inv_y
     t = min(tx, ty)
     jx, jy = max(ix, int(px + t * mx)), max(iy, int(py + t * my))
     jx, jy = (ix + side, jy) if tx < ty else (jx, iy + side)
+    # Compute flags instead of branching, because the end of a walk cannot be predicted.
     left = (jx >= nx) | (jy >= ny)
     return (ix if left else jx), (iy if left else jy), (math.inf if left else t)
 
@@ -120,16 +158,35 @@ def nearest_seen(
     best: float,
     hit: int,
 ) -> tuple[float, int]:
-    """Return the nearest segment of the classes `wanted` in a cell.
+    """Return the nearest segment of some classes in a cell.
 
-    The result is its range in cells, and the index of its entry: `best` and `hit` if no
-    segment is nearer than `best`.
+    Parameters
+    ----------
+    start : (cells + 1,) int32
+        `Grid.start`.
+    seg, classes : (k, 4) float64, (k,) uint16
+        `Grid.seg`, cells, and `Grid.mask`.
+    wanted : uint16
+        `Visible` classes that the device senses.
+    cell : uint64
+        Number of the cell.
+    gx, gy, dx, dy : float
+        Origin of the ray from the corner of the grid, cells, and its direction.
+    best : float
+        Present range of the ray, cells.
+    hit : int
+        Entry that ended the ray so far; −1: none.
+
+    Returns
+    -------
+    tuple of (float, int)
+        Range, cells, and index of the entry: `best` and `hit` if no segment is nearer.
     """
     for k in range(start[cell], start[cell + np.uint64(1)]):
         t = segment_range(
             seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best
         )
-        # The device sees through walls of other classes.
+        # The device sees only walls of the wanted classes.
         if t < best and classes[k] & wanted:
             best, hit = t, k
 
@@ -138,9 +195,20 @@ def nearest_seen(
 
 @inline_kernel
 def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
-    """End beam `j` at the wall of a grid entry, `best` cells from its origin.
+    """End a beam at the wall of a grid entry.
 
-    In a plain grid the entry does not matter.
+    Parameters
+    ----------
+    grid : Grid
+        Static world. In a plain grid the entry does not matter.
+    beams : Beams
+        Beams of the device. In-place: `raw`, m, `bright`, and `cosine` at reflectors.
+    j : int
+        Index of the beam in `beams`.
+    best : float
+        Distance of the wall from the beam's origin, cells.
+    entry : int
+        Index of the wall in `Grid.seg`.
     """
     h, seg, brights, raw, bright = (
         grid.h,
@@ -149,9 +217,10 @@ def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
         beams.raw,
         beams.bright,
     )
+    # Conversion to metres and back may round up above the former range.
     raw[j] = min(best * h, raw[j])
     bright[j] = 1 if grid.plain else brights[entry]
-    # A reflector: its visibility depends on the incidence, see `finish_bright`.
+    # The return of a reflector depends on the incidence, see `finish_bright`.
     if bright[j] > 1:
         dx, dy, ex, ey = beams.dir_x[j], beams.dir_y[j], seg[entry, 2], seg[entry, 3]
         beams.cosine[j] = abs(dx * ey - dy * ex) / hypot(ex, ey)
@@ -163,8 +232,19 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
 
     Beams are processed in pairs. The steps of one fill the time in which the processor
     waits for the other, which makes them a fifth faster. In a plain grid, in which all
-    entries are alike to any sensor, the hit entry is not noted. All lengths are in
-    cells.
+    entries are alike to any sensor, the hit entry is not noted.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    beams : Beams
+        Beams of the device, with origins and directions in the frame of the world.
+        In-place: `raw`, m, and `bright` of beams that hit a wall.
+    first, end : int
+        Indices in `beams`.
+    mask : int
+        `Visible` classes that the device senses.
     """
     dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
     raw = beams.raw
@@ -174,8 +254,8 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
     wanted = np.uint16(mask)
     inv = 1.0 / grid.h
     for j in range(first, end, 2):
-        # The last beam of an odd number is paired with itself; both write the same
-        # values.
+        # In an odd number of beams, the last beam is paired with itself; both write the
+        # same values.
         j2 = min(j + 1, end - 1)
         gx, gy, dx, dy, best = (
             (org_x[j] - x0) * inv,
@@ -191,6 +271,7 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
             dir_y[j2],
         )
         best2 = raw[j2] * inv
+        # Keep the ranges, to see afterwards whether a wall has shortened the beam.
         before, before2 = best, best2
         hit, hit2 = -1, -1
         walk, walk2 = (
@@ -200,17 +281,19 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
         ix, iy, t = walk[10], walk[11], walk[12]
         ix2, iy2, t2 = walk2[10], walk2[11], walk2[12]
         while (t < best) | (t2 < best2):
-            # Unsigned: saves the test for an index that counts from the end.
+            # An unsigned index saves the test for negative indices, which count from
+            # the end.
             cell = np.uint64(walk[8] + ix * walk[6] + iy * walk[7])
             cell2 = np.uint64(walk2[8] + ix2 * walk2[6] + iy2 * walk2[7])
             side, side2 = (
                 int(clear[np.uint64(walk[9]) + cell]),
                 int(clear[np.uint64(walk2[9]) + cell2]),
             )
-            # The cell has entries: test them, then continue with the next cell.
+            # A cell with side 0 has entries: test them, then continue with the next
+            # cell.
             if side == 0:
                 side = 1
-                # Otherwise this beam has ended, and only the other one continues.
+                # A beam with t ≥ best has ended, and only the other beam continues.
                 if t < best:
                     if plain:
                         for k in range(start[cell], start[cell + np.uint64(1)]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from botyard.engine.kernels.beams import away_from_zero
 from botyard.engine.kernels.gridwalk import aim, segment_range, stride
 from botyard.engine.kernels.jit import entry_kernel, inline_kernel
-from botyard.engine.layout import F8, I8, U1, WALL, Grid, World
+from botyard.engine.layout import F8, I8, U1, WALL, Bodies, Grid, World
 from botyard.numerics.elementary import cosine_sine
 
 NOTHING = -2
@@ -16,12 +16,28 @@ NOTHING = -2
 
 
 @inline_kernel
-def wall_ahead(
+def wall_hit(
     grid: Grid, gx: float, gy: float, dx: float, dy: float, best: float, mask: int
-) -> float:
-    """Return the range of a ray to a wall of the classes `mask`, at most `best`.
+) -> tuple[float, int]:
+    """Return the range of a ray to a wall, cells, at most `best`, and the entry that it hits.
 
-    Places and lengths are in cells of the grid.
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    gx, gy : float
+        Origin of the ray from the lower left corner of the grid, cells.
+    dx, dy : float
+        Direction of the ray, a unit vector without zeros, see `away_from_zero`.
+    best : float
+        Present range of the ray, cells.
+    mask : int
+        `Visible` classes of the walls that end the ray.
+
+    Returns
+    -------
+    tuple of (float, int)
+        Range, cells, and the number of the wall's entry in `Grid.seg`; −1 for no wall.
     """
     nx, ny, start, seg, classes, clear = (
         grid.nx,
@@ -31,7 +47,8 @@ def wall_ahead(
         grid.mask,
         grid.clear_flat,
     )
-    # A simple version of `gridwalk.walk_beams` for single rays.
+
+    # This is a simple version of `gridwalk.walk_beams` for single rays.
     walk = aim(gx, gy, dx, dy, nx, ny, best)
     sx, sy, base, quadrant, ix, iy, t = (
         walk[6],
@@ -42,14 +59,17 @@ def wall_ahead(
         walk[11],
         walk[12],
     )
+
+    entry = -1
     while t < best:
         cell = base + ix * sx + iy * sy
         side = int(clear[quadrant + cell])
-        # A cell with entries: test each. Otherwise jump over the free square.
+        # Test each entry of a cell that has some. From any other cell, jump over the
+        # free square.
         if side == 0:
             for n in range(start[cell], start[cell + 1]):
                 if int(classes[n]) & mask:
-                    best = segment_range(
+                    r = segment_range(
                         seg[n, 0] - gx,
                         seg[n, 1] - gy,
                         seg[n, 2],
@@ -58,12 +78,77 @@ def wall_ahead(
                         dy,
                         best,
                     )
+                    if r < best:
+                        best, entry = r, n
 
             side = 1
 
         ix, iy, t = stride(walk, ix, iy, side, nx, ny)
 
-    return best
+    return best, entry
+
+
+@inline_kernel
+def wall_ahead(
+    grid: Grid, gx: float, gy: float, dx: float, dy: float, best: float, mask: int
+) -> float:
+    """Return the range of a ray to a wall, cells, at most `best`; see `wall_hit`."""
+    return wall_hit(grid, gx, gy, dx, dy, best, mask)[0]
+
+
+@inline_kernel
+def body_ahead(
+    bodies: Bodies,
+    row: int,
+    rx: float,
+    ry: float,
+    x: float,
+    y: float,
+    dx: float,
+    dy: float,
+    best: float,
+) -> tuple[float, float, float]:
+    """Return the range of a ray to the outline of a body, at most `best`, and the edge hit.
+
+    Parameters
+    ----------
+    bodies : Bodies
+        Outlines of all bodies.
+    row : int
+        Row of the body.
+    rx, ry : float
+        Position of the body from the origin of the ray, m.
+    x, y : float
+        Origin of the ray, m.
+    dx, dy : float
+        Direction of the ray, a unit vector without zeros.
+    best : float
+        Present range of the ray, m.
+
+    Returns
+    -------
+    tuple of float
+        Range, m, and the vector along the edge that is hit, m; zeros for no edge.
+    """
+    corners, radius = bodies.world, bodies.radius[row]
+    along = rx * dx + ry * dy
+    ex = ey = 0.0
+    # The ray misses the circle around the body, points away from it, or ends
+    # before it: there is no outline to test.
+    if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= best:
+        return best, ex, ey
+
+    for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
+        v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
+        ax, ay = corners[v1 - 1, 0] - x, corners[v1 - 1, 1] - y
+        for v in range(v0, v1):
+            bx, by = corners[v, 0] - x, corners[v, 1] - y
+            r = segment_range(ax, ay, bx - ax, by - ay, dx, dy, best)
+            if r < best:
+                best, ex, ey = r, bx - ax, by - ay
+            ax, ay = bx, by
+
+    return best, ex, ey
 
 
 @entry_kernel
@@ -105,12 +190,6 @@ def look(
     grid, bodies, pose = world.grid, world.bodies, world.state.pose
     h = grid.h
     gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
-    corners, part_start, vert_start, radius = (
-        bodies.world,
-        bodies.part_start,
-        bodies.vert_start,
-        bodies.radius,
-    )
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])
         dx, dy = away_from_zero(c), away_from_zero(s)
@@ -119,30 +198,15 @@ def look(
         if best < reach / h:
             hit = WALL
         best *= h
+
         for other in range(pose.shape[0]):
-            # It sees neither itself nor bodies that the caller excludes.
+            # The device sees neither its own body nor bodies that the caller excludes.
             if other == eye or seen[other] == 0:
                 continue
 
             rx, ry = pose[other, 0] - x, pose[other, 1] - y
-            along = rx * dx + ry * dy
-            # The ray misses the circle around the body, points away from it, or ends
-            # before it: there is no outline to test.
-            if (
-                abs(rx * dy - ry * dx) > radius[other]
-                or along < -radius[other]
-                or along - radius[other] >= best
-            ):
-                continue
-
-            for p in range(part_start[other], part_start[other + 1]):
-                v0, v1 = vert_start[p], vert_start[p + 1]
-                ax, ay = corners[v1 - 1, 0] - x, corners[v1 - 1, 1] - y
-                for v in range(v0, v1):
-                    bx, by = corners[v, 0] - x, corners[v, 1] - y
-                    r = segment_range(ax, ay, bx - ax, by - ay, dx, dy, best)
-                    if r < best:
-                        best, hit = r, other
-                    ax, ay = bx, by
+            r, _, _ = body_ahead(bodies, other, rx, ry, x, y, dx, dy, best)
+            if r < best:
+                best, hit = r, other
 
         ranges[k], rows[k] = best, hit

@@ -73,13 +73,29 @@ Levers and wedges need more than one.
 
 @merged_kernel
 def is_pusher(slots: F8, flags: I8, s: int) -> bool:
-    """Return whether a slot is a mover that moves now."""
+    """Return whether a slot is a mover that moves now.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`.
+    s : int
+        Slot.
+    """
     return flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0
 
 
 @merged_kernel
 def is_stopped(flags: I8, s: int) -> bool:
-    """Return whether a slot is a mover that was jammed in this step."""
+    """Return whether a slot is a mover that was jammed in this step.
+
+    Parameters
+    ----------
+    flags : (p, FLAGS) int64
+        `Workspace.flags`.
+    s : int
+        Slot.
+    """
     return flags[s, KIND] == MOVER and flags[s, JAMMED] >= 0
 
 
@@ -87,9 +103,20 @@ def is_stopped(flags: I8, s: int) -> bool:
 def contact_velocity(
     slots: F8, s: int, touch: F8, t: int, side: int
 ) -> tuple[float, float]:
-    """Return the velocity of the first (`side` 0) or second slot at a contact, m/s.
+    """Return the velocity of one slot at a contact, in world axes, m/s.
 
-    It is in world axes.
+    Parameters
+    ----------
+    slots : (p, SLOTS) float64
+        `Workspace.slots`.
+    s : int
+        Slot.
+    touch : (k, TOUCHES) float64
+        `Workspace.touch`.
+    t : int
+        Row of the contact.
+    side : int
+        0 if `s` is the first slot of the contact, 1 if it is the second one.
     """
     ax, ay = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
     return slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
@@ -97,7 +124,16 @@ def contact_velocity(
 
 @merged_kernel
 def island_of(flags: I8, s: int) -> int:
-    """Return the slot that represents the island of a slot."""
+    """Return the slot that represents the island of a slot.
+
+    Parameters
+    ----------
+    flags : (p, FLAGS) int64
+        `Workspace.flags`. Each slot refers to another one of its island, or to itself.
+    s : int
+        Slot.
+    """
+    # The search needs no path compression, because islands of few bodies are shallow.
     while flags[s, ISLAND] != s:
         s = flags[s, ISLAND]
     return s
@@ -105,7 +141,23 @@ def island_of(flags: I8, s: int) -> int:
 
 @merged_kernel
 def energy_speed2(slots: F8, s: int, vx: float, vy: float, w: float) -> float:
-    """Return the square of the speed of a body with that energy but no rotation."""
+    """Return the square of the speed that a body would have with the same energy but no
+    rotation.
+
+    Parameters
+    ----------
+    slots : (p, SLOTS) float64
+        `Workspace.slots`.
+    s : int
+        Slot of a body with mass.
+    vx, vy, w : float
+        Velocity of its centre of mass: m/s, m/s, rad/s.
+
+    Returns
+    -------
+    float
+        Square of the speed, m²/s².
+    """
     return vx * vx + vy * vy + w * w * slots[s, KGM2] * slots[s, IM]
 
 
@@ -115,12 +167,25 @@ def find_islands(
 ) -> tuple[bool, bool]:
     """Find the islands: groups of bodies with mass that touch each other.
 
-    Writes the deepest overlap at all contacts of an island, also with walls and movers,
-    to the slot that represents it. The first result states whether a mover that moves,
-    or was stopped in this step, touches a body; otherwise nothing is written. The
-    second one states whether an island is pinched: it touches two things that cannot
-    yield, movers or walls. The search runs over contacts only, because few bodies
-    touch anything.
+    The search runs over contacts only, because few bodies touch anything.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place, at slots with contacts: the
+        island of each, and at the slot that represents an island the deepest overlap at
+        all its contacts, also with walls and movers.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        `Workspace.touch` and `Workspace.ends`.
+    touches : int
+        Number of contacts.
+
+    Returns
+    -------
+    tuple of bool
+        Whether a mover that moves, or was stopped in this step, touches a body;
+        otherwise nothing is written. Whether an island is pinched: it touches two
+        things that cannot yield, movers or walls.
     """
     pushed = False
     for t in range(touches):
@@ -140,6 +205,7 @@ def find_islands(
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
+            # Reset only slots with contacts, because other slots are never read.
             flags[s, ISLAND], flags[s, ANCHOR] = s, -1
             flags[s, COUNTED] = flags[s, PUSHED] = 0
             slots[s, DEEP] = slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = 0.0
@@ -147,7 +213,7 @@ def find_islands(
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
             a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
-            # Union of two islands; the lower slot represents both.
+            # Join two islands; the lower slot represents both.
             flags[max(a, b), ISLAND] = min(a, b)
 
     for t in range(touches):
@@ -156,8 +222,11 @@ def find_islands(
             if flags[s, KIND] == AWAKE:
                 i = flags[s, ISLAND] = island_of(flags, s)
                 slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
-                # A mover or a wall; all walls count as one.
+                # The other body is a mover or a wall, that is, an anchor; all walls
+                # count as one.
                 if flags[other, KIND] != AWAKE:
+                    # An island with a single anchor can move away from it, so only a
+                    # second anchor pinches it.
                     pinched |= flags[i, ANCHOR] >= 0 and flags[i, ANCHOR] != other
                     flags[i, ANCHOR] = other
 
@@ -170,13 +239,26 @@ def bound_islands(
 ) -> None:
     """Bound speeds of pushed islands, and impulses of moving movers at pinched ones.
 
-    Call it after `find_islands`, before forces and impulses are applied.
+    Call it after `find_islands`, before forces and impulses are applied. The highest
+    speed of an island's bodies is `IMPACT_RATIO` times the speed of the fastest mover
+    at a contact with the island, or their highest speed after forces and before the
+    contacts. A stopped mover gives nothing.
 
-    Writes for each island: whether a mover that moves, or was stopped in this step,
-    touches it; the square of the highest speed of its bodies afterwards. This speed is
-    `IMPACT_RATIO` times the speed of the fastest mover at a contact with the island, or
-    the highest speed of its bodies after forces and before the contacts. A stopped
-    mover gives nothing.
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place, for each island: whether a
+        mover that moves, or was stopped in this step, touches it; the square of the
+        highest speed of its bodies.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        `Workspace.touch` and `Workspace.ends`. In-place: the greatest impulse of a
+        mover.
+    touches : int
+        Number of contacts.
+    h : float
+        Duration of a substep, s.
+    pinched : bool
+        Result of `find_islands`; only then impulses are bounded.
     """
     for t in range(touches):
         for side in range(2):
@@ -196,6 +278,7 @@ def bound_islands(
                         slots[s, W] + slots[s, FT] * slots[s, II] * h,
                     ),
                 )
+
                 if pinched:
                     force = length(slots[s, FX], slots[s, FY])
                     torque = abs(slots[s, FT])
@@ -232,6 +315,18 @@ def limit_islands(
     movers gains it. Marks islands with such energy, or with an impulse above the
     necessary one (`MAX_LEVERAGE`). Their impulses fulfil no conditions: the next
     substep must not start with them, because they would grow without bound.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place: velocities, and marks of
+        islands.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        `Workspace.touch` and `Workspace.ends`.
+    touches : int
+        Number of contacts.
+    h : float
+        Duration of a substep, s.
     """
     for t in range(touches):
         for side in range(2):
@@ -239,14 +334,15 @@ def limit_islands(
             i = flags[s, ISLAND]
             if flags[s, KIND] != AWAKE or flags[i, PUSHED] == 0:
                 continue
-            # More than the necessary impulse
+            # The impulse is larger than necessary to hold the island.
             if touch[t, JN] * MAX_LEVERAGE >= touch[t, MOST]:
                 flags[i, PUSHED] = 2
+
             speed2 = energy_speed2(slots, s, slots[s, VX], slots[s, VY], slots[s, W])
             if speed2 <= slots[i, TOP]:
                 continue
             most, speed = math.sqrt(slots[i, TOP]), math.sqrt(speed2)
-            # The wheels also accelerate it.
+            # The wheels of the body also accelerate the island.
             if flags[s, CONTROL] == MOTORS:
                 reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
                 most += (slots[s, LF] + reach) * slots[s, IM] * h

@@ -68,9 +68,18 @@ The distance that it covers in 1.5 substeps is added. The overlap must also grow
 def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
     """Note the bearing from which a slot is touched, in the form of `State.contact`.
 
-    `x`, `y` start at its centre of mass, m.
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`.
+    bits : (p,) uint64
+        `Workspace.bits`. In-place.
+    s : int
+        Slot.
+    x, y : float
+        Contact from the slot's centre of mass, in world axes, m.
     """
-    # Otherwise the bearing has no reader, and an arctangent is expensive.
+    # Without `FEELS` no reader needs the bearing, and an arctangent is expensive.
     if flags[s, FEELS]:
         c, sine = slots[s, C], slots[s, S]
         x, y = (
@@ -87,7 +96,20 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 def moves_into(slots: F8, s: int, touch: F8, t: int, side: int) -> bool:
     """Return whether a slot of a contact moves into the other one.
 
-    `side` 0 selects the first slot. The other one is taken as standing still.
+    The other one is taken as standing still.
+
+    Parameters
+    ----------
+    slots : (p, SLOTS) float64
+        `Workspace.slots`.
+    s : int
+        Slot.
+    touch : (k, TOUCHES) float64
+        `Workspace.touch`.
+    t : int
+        Row of the contact.
+    side : int
+        0 if `s` is the first slot of the contact, 1 if it is the second one.
     """
     vx, vy = contact_velocity(slots, s, touch, t, side)
     return (1.0 - 2.0 * side) * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0
@@ -108,9 +130,23 @@ def jam_movers(
 
     A turning mover moves in at one contact and out at another contact of the same pair.
     So the deepest contact of a pair counts as soon as the mover moves in at one of
-    them. A mover that moves out at all of them is set free. A row of bodies spreads its
-    overlap over all contacts, so that the deepest overlap of the island counts if the
-    mover presses.
+    them. A mover that moves out at all contacts of a pair is set free. A row of bodies
+    spreads its overlap over all contacts, so that the deepest overlap of the island
+    counts if the mover presses.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place: depth of each mover's
+        overlap; a jammed one is back at the start of the substep, at rest.
+    count : int
+        Number of slots in use.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        `Workspace.touch` and `Workspace.ends`, sorted by pairs.
+    touches : int
+        Number of contacts.
+    k, substeps : int
+        Number of this substep, from 0 on, and of all.
     """
     for s in range(count):
         if flags[s, KIND] == MOVER:
@@ -135,8 +171,9 @@ def jam_movers(
                 enters |= moves_into(slots, s, touch, t, side)
                 deep = max(deep, touch[t, DEEPNESS])
 
-            # It presses if the contact is deeper than a resting one, and deeper than a
-            # substep explains unless the mover was jammed before.
+            # A mover presses if its overlap is deeper than a resting contact. Unless it
+            # was jammed before, the overlap must also be deeper than a substep
+            # explains.
             if deep > (
                 SLOP
                 if slots[s, DEPTH] >= JAM_DEPTH
@@ -151,8 +188,8 @@ def jam_movers(
 
     for s in range(count):
         if is_pusher(slots, flags, s):
-            # Deeper than a substep explains, and deeper than before: the pushed body
-            # does not yield.
+            # The overlap is deeper than a substep explains, and deeper than before: the
+            # pushed body cannot move away.
             if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
                 flags[s, JAMMED], slots[s, DEPTH] = k, max(slots[s, DEPTH], JAM_DEPTH)
                 place_mover(slots, s, k / substeps)
@@ -165,16 +202,31 @@ def jam_movers(
 def note_contacts(
     slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int
 ) -> None:
-    """Note the touched sectors of all slots in this substep."""
+    """Note the touched sectors of all slots in this substep.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`.
+    bits : (p,) uint64
+        Output: `Workspace.bits`.
+    count : int
+        Number of slots in use.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        `Workspace.touch` and `Workspace.ends`.
+    touches : int
+        Number of contacts.
+    """
     for s in range(count):
-        # A jammed mover keeps the sectors of that moment.
+        # A jammed mover keeps the contact sectors of the moment in which it jammed.
         if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:
             bits[s] = np.uint64(0)
 
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
-            # Walls, standing movers, and movers jammed before feel nothing.
+            # Walls, standing movers, and movers that jammed before have no contact
+            # sectors.
             if s < count and (flags[s, KIND] != MOVER or is_pusher(slots, flags, s)):
                 note_bearing(
                     slots,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from botyard.native.kernels import entry_kernels, rows_kernels
+from botyard.native.kernels import entry_kernels
 from botyard.native.packages import Package
+from botyard.native.rows import rows_kernels
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,7 +15,8 @@ PACKAGE = Package(
     [
         *(_ROOT / "engine").glob("kernels/*.py"),
         *(_ROOT / "engine").glob("batch*.py"),
-        # Kernels outside of that folder, and modules whose constants are compiled in.
+        # Kernels outside of that folder, and modules whose constants are compiled into
+        # kernels.
         *(
             _ROOT / name
             for name in (
@@ -24,8 +26,11 @@ PACKAGE = Package(
                 "engine/masslayout.py",
                 "engine/step.py",
                 "model/dynamics.py",
+                "model/fourwheels.py",
                 "model/kinematics.py",
+                "model/materials.py",
                 "model/obstacles.py",
+                "model/steeredaxle.py",
                 "native/hints.py",
                 "numerics/elementary.py",
                 "numerics/exponentials.py",

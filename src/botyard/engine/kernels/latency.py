@@ -13,12 +13,23 @@ last bit. They differ in the place of the rings: all rings of a batch have equal
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from botyard.engine.kernels.beams import Fans
+from botyard.engine.kernels.delayrings import (
+    COUNT,
+    FIRST,
+    SINCE,
+    delay_steps,
+    drop_oldest,
+    is_cycle,
+    is_next_due,
+    is_slower,
+    newest,
+    put,
+)
 from botyard.engine.kernels.jit import entry_kernel, inline_kernel, merged_kernel
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.kernels.packed import Output, Sensors
@@ -31,21 +42,11 @@ LATENCY_DRAWS = 2 << 32
 
 Draws of ranges, bearings and missing readings precede it.
 """
-CYCLE_EXCESS = 1.0 + 1e-12
-"""Factor of rates that compensates for rounding.
-
-A cycle that starts with a step belongs to that step, although a product of floats may
-be slightly less.
-"""
 LATENCY, JITTER, RATE, SCALE = 0, 1, 2, 3
 """Columns of the properties of a command channel; there are three scales.
 
 The properties of readings are the first three columns.
 """
-FIRST, COUNT = 0, 1
-"""Header of a ring: index of its first used slot, and number of used slots."""
-DUE, SINCE = 0, 1
-"""Times of a slot, steps."""
 RING, ROOM, VALUES, WIDTH = 0, 1, 2, 3
 """Columns of `Delays.place`."""
 ALL, NEW, LATE = 0, 1, 2
@@ -119,73 +120,6 @@ class Delays(NamedTuple):
 
 
 @inline_kernel
-def delay_steps(latency: float, jitter: float, draw: float, dt: float) -> int:
-    """Return a latency with jitter, s, rounded to steps of `dt` s; `draw`: −1 … 1."""
-    return int(max(0.0, math.floor((latency + jitter * draw) / dt + 0.5)))
-
-
-@inline_kernel
-def is_slower(rate: float, dt: float) -> bool:
-    """Return whether a rate, Hz, has fewer cycles than steps of `dt` s.
-
-    Rate 0 stands for a cycle in each step.
-    """
-    return bool((rate > 0.0) & (rate * dt * CYCLE_EXCESS < 1.0))
-
-
-@inline_kernel
-def is_cycle(tick: int, rate: float, dt: float) -> bool:
-    """Return whether a cycle of a rate, Hz, falls on a step of `dt` s; rate 0: always.
-
-    Cycle k starts k / rate after tick 0, and falls on the first step at or after that
-    time. It is computed from the number of the step, not accumulated, so that a period
-    that is not a whole number of steps causes no drift.
-    """
-    if tick <= 0 or not is_slower(rate, dt):
-        return True
-    cycles = rate * dt * CYCLE_EXCESS
-    return bool(math.floor(tick * cycles) > math.floor((tick - 1) * cycles))
-
-
-@inline_kernel
-def newest(ring: I8) -> int:
-    """Return the slot of the newest value of a ring that is not empty."""
-    return int((ring[0, FIRST] + ring[0, COUNT] - 1) % (ring.shape[0] - 1))
-
-
-@inline_kernel
-def put(ring: I8, due: int, tick: int) -> int:
-    """Append a value to a ring, and return its slot.
-
-    It is due no earlier than the value before. In a full ring it replaces the newest
-    value.
-    """
-    if ring[0, COUNT] > 0:
-        due = max(due, ring[1 + newest(ring), DUE])
-    if ring[0, COUNT] < ring.shape[0] - 1:
-        ring[0, COUNT] += 1
-    slot = newest(ring)
-    ring[1 + slot, DUE], ring[1 + slot, SINCE] = due, tick
-    return slot
-
-
-@inline_kernel
-def is_next_due(ring: I8, offset: int, tick: int) -> bool:
-    """Return whether the value `offset` places after the oldest one is there and due."""
-    if ring[0, COUNT] <= offset:
-        return False
-    slot = (ring[0, FIRST] + offset) % (ring.shape[0] - 1)
-    return bool(ring[1 + slot, DUE] <= tick)
-
-
-@inline_kernel
-def drop_oldest(ring: I8) -> None:
-    """Remove the oldest value of a ring."""
-    ring[0, FIRST] = (ring[0, FIRST] + 1) % (ring.shape[0] - 1)
-    ring[0, COUNT] -= 1
-
-
-@inline_kernel
 def due_at(
     latency: float,
     jitter: float,
@@ -196,11 +130,23 @@ def due_at(
     tick: int,
     dt: float,
 ) -> int:
-    """Return the step from which a value of the step `tick` is available.
+    """Return the step from which a value is available.
 
-    The draw `number` of the stream decides about the jitter.
+    Parameters
+    ----------
+    latency, jitter : float
+        Mean latency, and half-width of its uniform error, s.
+    seed, uid, stream : uint64
+        Words of the random stream, see `stream_key`.
+    number : int
+        Number of the draw in the stream that decides about the jitter.
+    tick : int
+        Step in which the value is sent or measured.
+    dt : float
+        Duration of a step, s.
     """
     draw = 0.0
+    # Draws are addressed by number, so that leaving one out does not shift the others.
     if jitter > 0.0:
         key = stream_key(seed, uid, stream, np.uint64(tick))
         draw = symmetric(key, np.uint64(number))
@@ -209,8 +155,15 @@ def due_at(
 
 @merged_kernel
 def drop_all(late: Lateness) -> None:
-    """Clear commands and values under way, at the start of an episode."""
+    """Clear commands, and values under way, at the start of an episode.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world. In-place.
+    """
     late.command[:] = 0.0
+    # Clearing the headers empties the rings; stale slots are never read.
     late.sent_times[:, 0] = 0
     late.late_times[:, 0] = 0
 
@@ -221,11 +174,27 @@ def take_commands(
 ) -> None:
     """Write the targets of a step.
 
-    `is_new`: commands are sent before the step if they differ from the last ones.
+    Parameters
+    ----------
+    state : State
+        State of a world. In-place: targets of robots whose commands arrive.
+    late : Lateness
+        Commands and readings of the world. In-place: rings of commands.
+    is_new : bool
+        Whether commands are sent before this step, if they differ from the last ones.
+        Only the first step of a call sends.
+    seed : uint64
+        Seed of the episode, for the jitter.
+    tick : int
+        Number of the step.
+    dt : float
+        Duration of a step, s.
     """
     for i in range(late.command.shape[0]):
         ring = late.sent_times[i]
         if (
+            # Commands under way must still arrive after the latency was set to 0, hence
+            # the look at the count.
             late.channel[i, LATENCY] <= 0.0
             and ring[0, COUNT] == 0
             and not is_slower(late.channel[i, RATE], dt)
@@ -240,6 +209,8 @@ def take_commands(
         if is_new:
             differs = False
             for axis in range(3):
+                # A repeated command is compared with the last one sent, which may not
+                # have arrived yet.
                 before = (
                     late.sent[i, newest(ring), axis]
                     if ring[0, COUNT] > 0
@@ -262,6 +233,7 @@ def take_commands(
                     dt,
                 )
                 slot = put(ring, due, tick)
+
                 for axis in range(3):
                     late.sent[i, slot, axis] = (
                         late.command[i, axis] * late.channel[i, SCALE + axis]
@@ -270,6 +242,8 @@ def take_commands(
         takes = is_cycle(tick, late.channel[i, RATE], dt)
         # If several commands wait for a cycle, the newest one counts.
         while is_next_due(ring, 0 if takes else 1, tick):
+            # Between two cycles, commands that a newer due one supersedes are dropped,
+            # and the newest one stays.
             if takes:
                 for axis in range(3):
                     state.target[i, axis] = late.sent[i, ring[0, FIRST], axis]
@@ -279,13 +253,31 @@ def take_commands(
 
 @inline_kernel
 def is_late(delay: F8, g: int, dt: float) -> bool:
-    """Return whether readings of a device may belong to an earlier step."""
+    """Return whether readings of a device may belong to an earlier step.
+
+    Parameters
+    ----------
+    delay : (d, 3) float64
+        `Lateness.delay`: latency and jitter, s, and rate, Hz.
+    g : int
+        Number of the device.
+    dt : float
+        Duration of a step, s.
+    """
     return bool((delay[g, LATENCY] > 0.0) | is_slower(delay[g, RATE], dt))
 
 
 @merged_kernel
 def has_late_readings(late: Lateness, dt: float) -> bool:
-    """Return whether readings of any device are late."""
+    """Return whether readings of any device are late.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world.
+    dt : float
+        Duration of a step, s.
+    """
     found = False
     for g in range(late.delay.shape[0]):
         found = found or is_late(late.delay, g, dt)
@@ -294,7 +286,15 @@ def has_late_readings(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def lacks_readings(late: Lateness, dt: float) -> bool:
-    """Return whether a late device has not measured yet."""
+    """Return whether a late device has not measured yet.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world.
+    dt : float
+        Duration of a step, s.
+    """
     found = False
     for g in range(late.delay.shape[0]):
         found = found or (
@@ -306,12 +306,28 @@ def lacks_readings(late: Lateness, dt: float) -> bool:
 
 @inline_kernel
 def measures(delay: F8, g: int, ring: I8, selection: int, tick: int, dt: float) -> bool:
-    """Return whether a device with a ring measures in a step; `selection`: see `ALL`."""
+    """Return whether a device with a ring measures in a step.
+
+    Parameters
+    ----------
+    delay : (d, 3) float64
+        `Lateness.delay`: latency and jitter, s, and rate, Hz.
+    g : int
+        Number of the device.
+    ring : (1 + k, 2) int64
+        Ring of its readings.
+    selection : int
+        `ALL`, `NEW` or `LATE`.
+    tick : int
+        Number of the step.
+    dt : float
+        Duration of a step, s.
+    """
     if not is_late(delay, g, dt):
         return selection == ALL
     if ring[0, COUNT] == 0 or selection == NEW:
         return bool(ring[0, COUNT] == 0)
-    # It measures again if the world was changed while time stands still.
+    # A device also measures again if the world was changed while time stands still.
     return is_cycle(tick, delay[g, RATE], dt) or bool(
         ring[1 + newest(ring), SINCE] == tick
     )
@@ -319,7 +335,15 @@ def measures(delay: F8, g: int, ring: I8, selection: int, tick: int, dt: float) 
 
 @inline_kernel
 def reading_count(fans: Fans, g: int) -> int:
-    """Return the number of readings of a device."""
+    """Return the number of readings of a device.
+
+    Parameters
+    ----------
+    fans : Fans
+        All range sensors.
+    g : int
+        Number of the device.
+    """
     kind = fans.kind[g]
     return int(fans.readings[fans.first[kind + 1]] - fans.readings[fans.first[kind]])
 
@@ -339,21 +363,39 @@ def exchange(
     ranges: F8,
     bright: I2,
 ) -> None:
-    """Replace the readings of a device by its available ones, if there are any.
+    """Replace the readings of a device by the readings that are available, if there are any.
 
-    If `is_kept`, the new readings are queued first; they become available in step
-    `due`. `at` is the place of the first slot in `late`, `stride` the distance of
-    slots. `count` readings of the device start at `first` in `ranges`.
+    Parameters
+    ----------
+    ring : (1 + k, 2) int64
+        Ring of the device's readings. In-place.
+    late, late_bright : (V,) float64, (V,) int16
+        Readings under way, m, and their laser returns. In-place.
+    at, stride : int
+        Place of the first slot in `late`, and distance of slots.
+    count : int
+        Number of readings of the device.
+    first : int
+        Place of its first reading in `ranges`.
+    is_kept : bool
+        Whether the new readings are queued before the available ones are taken.
+    due : int
+        Step from which the new readings are available.
+    tick : int
+        Number of the step.
+    ranges, bright : (n,) float64, (n,) int16
+        New readings, m, and laser returns. In-place: the available ones.
     """
     if is_kept:
-        # Otherwise it is measured again in the same step, and keeps its time.
+        # If the newest entry has the present tick, the device has measured again in one
+        # step, and the entry keeps its time.
         if ring[0, COUNT] == 0 or ring[1 + newest(ring), SINCE] != tick:
             put(ring, due, tick)
         to = at + stride * newest(ring)
         for j in range(count):
             late[to + j], late_bright[to + j] = ranges[first + j], bright[first + j]
 
-    # The first reading is available before it is due: there is none before it.
+    # The first reading is available at once, because there is no reading before it.
     while is_next_due(ring, 1, tick):
         drop_oldest(ring)
     if ring[0, COUNT] > 0:
@@ -379,8 +421,22 @@ def hold_back(
 ) -> None:
     """Queue measurements until they are available; write available ones.
 
-    The output is `ranges` and `bright`. `selection`: devices that have measured
-    (`measures`), see `ALL`.
+    Parameters
+    ----------
+    state, fans : State, Fans
+        State and range sensors of a world.
+    late : Lateness
+        Commands and readings of the world. In-place: rings of readings.
+    selection : int
+        Devices that have measured (`measures`): `ALL`, `NEW` or `LATE`.
+    seed : uint64
+        Seed of the episode, for the jitter.
+    tick : int
+        Number of the step.
+    dt : float
+        Duration of a step, s.
+    ranges, bright : (n,) float64, (n,) int16
+        Measured ranges, m, and laser returns. In-place: the available ones.
     """
     # Worlds without latency reserve no rings.
     if late.late_times.shape[1] == 1:
@@ -419,7 +475,21 @@ def hold_back(
 def find_measuring(
     delays: Delays, devices: I8, tick: int, dt: float, found: I1
 ) -> None:
-    """Write into `found`, (n,), which `devices`, (n,), measure in a step."""
+    """Find the devices that measure in a step.
+
+    Parameters
+    ----------
+    delays : Delays
+        Late readings of a simulation.
+    devices : (n,) int64
+        Numbers of the devices in question.
+    tick : int
+        Number of the step.
+    dt : float
+        Duration of a step, s.
+    found : (n,) int8
+        Output: 1 for a device that measures, otherwise 0.
+    """
     for k in range(devices.shape[0]):
         g = devices[k]
         at, room = delays.place[g, RING], delays.place[g, ROOM]
@@ -440,9 +510,27 @@ def hold_back_some(
     dt: float,
     output: Output,
 ) -> None:
-    """Replace measurements of `devices`, (n,), by the available readings.
+    """Replace the measurements of some devices by the available readings.
 
-    `is_kept`, (n,), states for each device whether its new measurement is queued first.
+    Parameters
+    ----------
+    world, sensors : World, Sensors
+        Arrays of the world, and its range sensors.
+    delays : Delays
+        Late readings of the simulation. In-place.
+    devices : (n,) int64
+        Numbers of the devices.
+    is_kept : (n,) int8
+        Whether the new measurement of each device is queued before the available one is
+        taken.
+    seed : uint64
+        Seed of the world, for the jitter.
+    tick : int
+        Number of the step.
+    dt : float
+        Duration of a step, s.
+    output : Output
+        Measured readings. In-place: the available ones.
     """
     fans, place = sensors.fans, delays.place
     for k in range(devices.shape[0]):
@@ -476,9 +564,6 @@ def hold_back_some(
 __all__ = [
     "ALL",
     "COMMAND_STREAM",
-    "COUNT",
-    "DUE",
-    "FIRST",
     "JITTER",
     "LATE",
     "LATENCY",
@@ -487,24 +572,16 @@ __all__ = [
     "RING",
     "ROOM",
     "SCALE",
-    "SINCE",
     "VALUES",
     "WIDTH",
     "Delays",
     "Lateness",
-    "delay_steps",
     "drop_all",
-    "drop_oldest",
     "find_measuring",
     "has_late_readings",
     "hold_back",
     "hold_back_some",
-    "is_cycle",
-    "is_next_due",
-    "is_slower",
     "lacks_readings",
     "measures",
-    "newest",
-    "put",
     "take_commands",
 ]

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
+from botyard.engine.kernels.delayrings import COUNT, FIRST, delay_steps, is_slower
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
-from botyard.engine.kernels.latency import (
-    COUNT,
-    FIRST,
-    JITTER,
-    LATENCY,
-    RATE,
-    SCALE,
-    Lateness,
-    delay_steps,
-    is_slower,
-)
+from botyard.engine.kernels.latency import JITTER, LATENCY, RATE, SCALE, Lateness
 from botyard.engine.layout import I8
 
 MAX_LATENCY_S = 60.0
@@ -26,11 +17,16 @@ MAX_SCALE = 100.0
 
 @inline_kernel
 def is_latency(latency: float, jitter: float, most: int, dt: float) -> bool:
-    """Return whether a latency and its jitter, s, are in range.
+    """Return whether a latency and its jitter are in range; NaN is not.
 
-    Together they must be at most `most` steps.
-
-    NaN is not in range.
+    Parameters
+    ----------
+    latency, jitter : float
+        Mean latency, and half-width of its uniform error, s.
+    most : int
+        Highest number of steps of both together, for which there is room.
+    dt : float
+        Duration of a step, s.
     """
     if not ((jitter >= 0.0) & (jitter <= latency) & (latency <= MAX_LATENCY_S)):
         return False
@@ -39,11 +35,17 @@ def is_latency(latency: float, jitter: float, most: int, dt: float) -> bool:
 
 @inline_kernel
 def is_rate(rate: float, room: int, dt: float) -> bool:
-    """Return whether a rate, Hz, is in range.
+    """Return whether a rate is in range; NaN is not.
 
-    Values that wait for its cycles must have room.
-
-    NaN is not in range.
+    Parameters
+    ----------
+    rate : float
+        Rate, Hz.
+    room : int
+        Number of slots for values that wait for its cycles; without any the rate must
+        not be below the rate of steps.
+    dt : float
+        Duration of a step, s.
     """
     return bool(
         (rate >= 0.0) & (rate <= MAX_RATE_HZ) & ((room > 0) | (not is_slower(rate, dt)))
@@ -52,14 +54,28 @@ def is_rate(rate: float, room: int, dt: float) -> bool:
 
 @inline_kernel
 def is_ring(ring: I8) -> bool:
-    """Return whether the header of a ring is valid."""
+    """Return whether the header of a ring is valid.
+
+    Parameters
+    ----------
+    ring : (1 + k, 2) int64
+        Header and slots.
+    """
     first, count, room = ring[0, FIRST], ring[0, COUNT], ring.shape[0] - 1
     return bool((first >= 0) & (first < max(room, 1)) & (count >= 0) & (count <= room))
 
 
 @merged_kernel
 def are_latencies(late: Lateness, dt: float) -> bool:
-    """Return whether latencies and scales are in range."""
+    """Return whether latencies and scales are in range.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world.
+    dt : float
+        Duration of a step, s.
+    """
     found = True
     for i in range(late.channel.shape[0]):
         # One row of a ring is its header, one is for a value that waits for a cycle, and
@@ -86,7 +102,15 @@ def are_latencies(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def are_rates(late: Lateness, dt: float) -> bool:
-    """Return whether rates are in range."""
+    """Return whether rates are in range.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world.
+    dt : float
+        Duration of a step, s.
+    """
     found = True
     for i in range(late.channel.shape[0]):
         found = found and is_rate(
@@ -99,7 +123,13 @@ def are_rates(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def are_rings(late: Lateness) -> bool:
-    """Return whether rings are valid: their indices are used without a check."""
+    """Return whether rings are valid: their indices are used without a check.
+
+    Parameters
+    ----------
+    late : Lateness
+        Commands and readings of a world.
+    """
     found = True
     for i in range(late.sent_times.shape[0]):
         found = found and is_ring(late.sent_times[i])

@@ -18,11 +18,10 @@ from botyard.engine.layout import F8
 PREFER = 5e-5
 """Difference in overlap from which the second polygon provides the axis, m.
 
-Without it the axis would oscillate.
+Without this difference, the axis would change back and forth between the polygons.
 """
 JOINT = 1e-5
-"""Distance of the ends of two walls, or of an end from a wall, at which they join, m.
-"""
+"""Distance up to which two wall ends, or an end and a wall, count as joined, m."""
 FLAT = 0.005
 """Sine of the angle up to which a body lies flat against a wall.
 
@@ -31,8 +30,8 @@ Rounding keeps it from lying exactly flat.
 ASIDE = 0.1
 """Tolerance at an outer corner, as a sine.
 
-A normal may deviate that much from the walls' normals, and walls may turn that much as
-if they did not join.
+A normal may deviate by this angle from the normals of the walls. Walls that turn by
+less count as one straight wall.
 """
 DEEPEST = 0.05
 """Depth in a wall from which a body does not slide along it, m."""
@@ -42,25 +41,39 @@ RIGHT, LEFT, KEEP, SKIP = 0, 1, 2, 3
 
 @kernel
 def best_edge(corners: F8, a0: int, a1: int, b0: int, b1: int) -> tuple[float, int]:
-    """Return the best edge of corners[a0:a1], and the gap to corners[b0:b1], m.
-
-    The gap comes first in the result.
+    """Return the gap between two polygons along the best edge of the first one.
 
     Stops early if they are apart.
+
+    Parameters
+    ----------
+    corners : (c, 4) float64
+        `Workspace.corners`: corners, m, and normals of the edges that start at them.
+    a0, a1 : int
+        Polygon with the edges: corners[a0:a1].
+    b0, b1 : int
+        The other polygon: corners[b0:b1].
+
+    Returns
+    -------
+    tuple of (float, int)
+        Gap, m, not positive if no edge separates them, and row of the edge's first
+        corner.
     """
     best, edge = -math.inf, a0
     for i in range(a0, a1):
         x, y, nx, ny = corners[i, 0], corners[i, 1], corners[i, 2], corners[i, 3]
         nearest = math.inf
+        # The smallest projection belongs to the corner that is deepest behind the edge.
         for j in range(b0, b1):
             nearest = min(nearest, nx * (corners[j, 0] - x) + ny * (corners[j, 1] - y))
-            # Another edge is already better.
+            # Another edge is already better than this one can become.
             if nearest <= best:
                 break
 
         if nearest > best:
             best, edge = nearest, i
-            # The edge separates them, so that the exact gap does not matter.
+            # The edge separates the polygons, so that the exact gap does not matter.
             if best > 0.0:
                 break
 
@@ -73,8 +86,19 @@ def feature_key(
 ) -> np.uint64:
     """Return a number for a point of contact.
 
-    It combines the pieces of the two bodies, the body whose edge provided the normal,
-    that edge, the other's edge, and its end.
+    It is the same in the next substep if the same features touch, so that the contact
+    finds its impulses.
+
+    Parameters
+    ----------
+    first, second : int
+        Numbers of the pieces of the two bodies.
+    turned : int
+        1 if an edge of the second body provided the normal, otherwise 0.
+    edge, other : int
+        That edge, and the edge of the other one, within their pieces.
+    end : int
+        End of the other edge, 0 or 1.
     """
     # The highest bit stays free for `contacts.WALL_BIT`.
     pieces = (np.uint64(first & 0x7FFF) << np.uint64(48)) | (
@@ -90,12 +114,26 @@ def feature_key(
 def clip_edge(
     corners: F8, edge: int, after: int, other: int, other_after: int, point: F8
 ) -> int:
-    """Clip the edge other → other_after to the edge edge → after.
+    """Clip an edge to the length of the edge that faces it.
 
     Only ends that are not beyond the latter edge are kept.
 
-    Writes x, y (halfway between the two surfaces), depth, and the index of the end to
-    the first rows of `point`. Returns the number of points.
+    Parameters
+    ----------
+    corners : (c, 4) float64
+        `Workspace.corners`.
+    edge, after : int
+        Corners of the edge that gives the length and the normal.
+    other, other_after : int
+        Corners of the edge to clip.
+    point : (4, 4) float64
+        Output, the first rows: x, y halfway between the two surfaces, m, depth, m, and
+        index of the end.
+
+    Returns
+    -------
+    int
+        Number of points, 0 … 2.
     """
     x, y, nx, ny = (
         corners[edge, 0],
@@ -103,11 +141,13 @@ def clip_edge(
         corners[edge, 2],
         corners[edge, 3],
     )
-    # Along the edge, counter-clockwise
+
+    # Unit vector along the edge, counter-clockwise.
     ex, ey = -ny, nx
     length = ex * (corners[after, 0] - x) + ey * (corners[after, 1] - y)
     px, py = corners[other, 0] - x, corners[other, 1] - y
     qx, qy = corners[other_after, 0] - x, corners[other_after, 1] - y
+
     # Positions of the other edge's ends along this edge: it runs in reverse.
     u0, u1 = ex * px + ey * py, ex * qx + ey * qy
     d0, d1 = nx * px + ny * py, nx * qx + ny * qy
@@ -120,7 +160,7 @@ def clip_edge(
             if (u0 - limited) * (u1 - limited) > 0.0 or u0 == u1:
                 continue
 
-            # Depth of the clipped end, by interpolation along the other edge
+            # Interpolate the depth of the clipped end along the other edge.
             d = d0 + (d1 - d0) * (limited - u0) / (u1 - u0)
 
         # Only ends below the edge touch.
@@ -138,25 +178,42 @@ def clip_edge(
 def manifold(
     corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8
 ) -> tuple[int, int, int, int]:
-    """Find the contact points of the convex polygons corners[a0:a1] and corners[b0:b1].
+    """Find the contact points of two convex polygons.
 
-    Writes the points to the first two rows of `point`, see `clip_edge`, and the normal,
-    from the first polygon to the second, to its third row. Returns the number of
-    points, 1 if the second polygon provided the normal, and the two edges, counted
-    within their polygons.
+    Parameters
+    ----------
+    corners : (c, 4) float64
+        `Workspace.corners`.
+    a0, a1 : int
+        First polygon: corners[a0:a1].
+    b0, b1 : int
+        Second polygon: corners[b0:b1].
+    point : (4, 4) float64
+        Output: points in rows 0 and 1, see `clip_edge`; normal from the first polygon
+        to the second in row 2.
+
+    Returns
+    -------
+    tuple of int
+        Number of points, 0 if they are apart; 1 if the second polygon provided the
+        normal, otherwise 0; and the two edges, counted within their polygons.
     """
     apart, edge = best_edge(corners, a0, a1, b0, b1)
     # An edge of the first polygon separates them.
     if apart > 0.0:
         return 0, 0, 0, 0
     other_apart, other = best_edge(corners, b0, b1, a0, a1)
+
     # An edge of the second polygon separates them.
     if other_apart > 0.0:
         return 0, 0, 0, 0
+    # Without a clear difference the first polygon stays the reference in each substep.
     turned = 1 if other_apart > apart + PREFER else 0
     r0, r1, o0, o1 = (b0, b1, a0, a1) if turned else (a0, a1, b0, b1)
     edge = other if turned else edge
+    # The reference polygon provides the axis; the other polygon is clipped to it.
     count, facing = manifold_on_edge(corners, edge, r0, r1, o0, o1, point)
+
     # The normal points from the second polygon to the first.
     if turned:
         point[2, 0], point[2, 1] = -point[2, 0], -point[2, 1]
@@ -167,24 +224,40 @@ def manifold(
 def manifold_on_edge(
     corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point: F8
 ) -> tuple[int, int]:
-    """Find the contact points of the polygon corners[o0:o1] at this edge.
+    """Find the contact points of a polygon at an edge of another one.
 
-    The edge belongs to corners[r0:r1]; it must not separate the polygons. `point` is
-    written as by `manifold`, with the normal of the edge. Returns the number of points,
-    and the other's edge that faces this one.
+    Parameters
+    ----------
+    corners : (c, 4) float64
+        `Workspace.corners`.
+    edge : int
+        First corner of the edge; it must not separate the polygons.
+    r0, r1 : int
+        Polygon of the edge: corners[r0:r1].
+    o0, o1 : int
+        The other polygon: corners[o0:o1].
+    point : (4, 4) float64
+        Output as for `manifold`, with the normal of the edge.
+
+    Returns
+    -------
+    tuple of int
+        Number of points, and the other's edge that faces this one.
     """
     nx, ny = corners[edge, 2], corners[edge, 3]
-    # The edge of the other polygon that is most opposed to the normal
+    # Find the edge of the other polygon whose normal is most opposed to the normal.
     facing, least = o0, math.inf
     for j in range(o0, o1):
         along = nx * corners[j, 2] + ny * corners[j, 3]
         if along < least:
             facing, least = j, along
 
+    # Corners of a polygon are cyclic.
     after = edge + 1 if edge + 1 < r1 else r0
     facing_after = facing + 1 if facing + 1 < o1 else o0
     count = clip_edge(corners, edge, after, facing, facing_after, point)
-    # They overlap at corners, outside of the edges' lengths: take the deepest corner.
+    # The polygons overlap at corners, outside of the edges' lengths: take the deepest
+    # corner.
     if count == 0:
         deepest, least = o0, math.inf
         for j in range(o0, o1):
@@ -208,7 +281,13 @@ def pseudo_angle(x: float, y: float) -> float:
     """Return a number that grows with the direction of a vector.
 
     It runs counter-clockwise from +x, 0 … 4, one unit for each quarter turn.
+
+    Parameters
+    ----------
+    x, y : float
+        Vector of any length except 0.
     """
+    # A quotient orders directions as well as an arctangent, and takes less time.
     part = y / (abs(x) + abs(y))
     if x < 0.0:
         return 2.0 - part
@@ -229,13 +308,22 @@ def side_at_joint(
 ) -> int:
     """Decide whether a contact of a polygon with the end of a wall is valid.
 
-    It is not if other walls continue there. A point that moves along a chain of walls
-    would hit the end of each if it lies a little too deep (ghost contacts at internal
-    edges). The normal (`nx`, `ny`) of an edge of the polygon corners[a0:a1] must lie
-    between the normals of the joining walls, in the Voronoi region of their common end.
+    It is not valid if other walls continue there. A point that moves along a chain of
+    walls would hit the end of each if it lies a little too deep (ghost contacts at
+    internal edges). The normal (`nx`, `ny`) of an edge of the polygon corners[a0:a1]
+    must lie between the normals of the joining walls, in the Voronoi region of their
+    common end.
 
     Parameters
     ----------
+    corners : (c, 4) float64
+        `Workspace.corners`.
+    a0, a1 : int
+        Polygon: corners[a0:a1].
+    first, last : int
+        Walls that may be near: first … last − 1.
+    nx, ny : float
+        Normal of the contact, from the polygon to the wall.
     wall : (n, 4) float64
         Walls; those from `first` to `last` may be near.
     w : int
@@ -244,34 +332,39 @@ def side_at_joint(
     Returns
     -------
     int
-        `KEEP`: it is valid. `SKIP`: it is a contact of another wall. `RIGHT`, `LEFT`: the
-        polygon touches this side of the wall.
+        `KEEP`: it is valid. `SKIP`: it is a contact of another wall. `RIGHT`, `LEFT`:
+        the polygon touches this side of the wall.
     """
     tx, ty = wall[w, 2] - wall[w, 0], wall[w, 3] - wall[w, 1]
     size = math.sqrt(tx * tx + ty * ty)
     tx, ty = tx / size, ty / size
-    # Component of the normal in the direction out of the wall
+    # Component of the normal in the direction out of the wall.
     along = -(nx * tx + ny * ty)
-    # It lies flat: both normals are the same.
+
+    # The body lies flat against the wall: both have the same normal.
     if abs(along) <= FLAT:
         return KEEP
     x, y = (wall[w, 2], wall[w, 3]) if along > 0.0 else (wall[w, 0], wall[w, 1])
-    # Direction from the end along the wall
+    # Turn the direction, so that it leads from the end along the wall.
     if along > 0.0:
         tx, ty = -tx, -ty
+
+    # The sum of corners serves as centre: only its direction counts.
     cx = cy = 0.0
     for k in range(a0, a1):
         cx, cy = cx + corners[k, 0] - x, cy + corners[k, 1] - y
-    # The centre of the polygon is the end: it is on neither side.
+    # The centre of the polygon is at the end, so that it is on neither side.
     if cx == 0.0 and cy == 0.0:
         return KEEP
-    # Directions as seen from the wall: of the polygon, and of the next walls on both
-    # sides of it.
+
+    # Directions of the polygon, and of the next walls on both sides, as seen from this
+    # wall.
     place = pseudo_angle(cx * tx + cy * ty, cy * tx - cx * ty)
     low, high, steep = walls_at_joint(wall, first, last, w, (x, y), (tx, ty), (nx, ny))
-    # No wall continues there, or the ones that do lie flat.
+    # No wall continues at this end, or all walls that continue lie flat.
     if steep <= FLAT:
         return KEEP
+
     # One edge of the wall faces the right of its direction, the other one the left.
     # Here the direction may be reversed.
     # Nothing is between the polygon and the right side, and the walls form no outer
@@ -279,10 +372,10 @@ def side_at_joint(
     if place <= low and low <= 2.0 + ASIDE:
         return RIGHT if along > 0.0 else LEFT
 
-    # Nothing is between the polygon and the left side.
+    # No wall is between the polygon and the left side of the wall.
     if place >= high and high >= 2.0 - ASIDE:
         return LEFT if along > 0.0 else RIGHT
-    # An outer corner, or other walls are in between.
+    # The end is an outer corner, or other walls are between the polygon and both sides.
     return SKIP if steep > ASIDE else KEEP
 
 
@@ -296,26 +389,46 @@ def walls_at_joint(
     along: tuple[float, float],
     normal: tuple[float, float],
 ) -> tuple[float, float, float]:
-    """Find the walls that continue from the `end` of wall `w`.
+    """Find the walls that continue from an end of a wall.
 
-    Returns the least and the greatest of their directions, as `pseudo_angle` from
-    `along`, the direction of the wall from that end (4 and 0 without any). The third
-    number is the greatest cosine of the angle between a wall and the direction against
-    `normal` (−1).
+    Parameters
+    ----------
+    wall : (n, 4) float64
+        `Workspace.wall`: end points of walls, m.
+    first, last : int
+        Walls that may be near: first … last − 1.
+    w : int
+        Number of the wall.
+    end : tuple of float
+        The end of the wall, m.
+    along : tuple of float
+        Direction of the wall from that end, a unit vector.
+    normal : tuple of float
+        Normal of the contact, a unit vector.
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest of their directions, as `pseudo_angle` from `along`; 4 and 0
+        without any. The greatest cosine of the angle between a wall and the direction
+        against `normal`; −1 without any.
     """
     x, y = end
     tx, ty = along
     nx, ny = normal
+    # Neutral starts of minimum and maximum; −1 means that no wall continues.
     low, high, steep = 4.0, 0.0, -1.0
     for u in range(first, last):
         ux, uy = wall[u, 2] - wall[u, 0], wall[u, 3] - wall[u, 1]
         size = math.sqrt(ux * ux + uy * uy)
-        # The wall itself, or a wall without direction
+        # Skip the wall itself, and walls without direction.
         if u == w or size == 0.0:
             continue
+
         ux, uy = ux / size, uy / size
         at = (x - wall[u, 0]) * ux + (y - wall[u, 1]) * uy
-        # The end is off the line of this wall, or before or behind the wall.
+        # Skip walls that do not contain the end: it is off their line, or beyond one of
+        # their ends.
         if (
             abs((x - wall[u, 0]) * uy - (y - wall[u, 1]) * ux) > JOINT
             or at < -JOINT
@@ -323,7 +436,7 @@ def walls_at_joint(
         ):
             continue
 
-        # The wall continues to both sides, or to one.
+        # The wall continues from the end in one direction or in both.
         for way in range(2):
             if (size - at if way == 0 else at) <= JOINT:
                 continue
@@ -339,10 +452,24 @@ def walls_at_joint(
 def manifold_with_side(
     corners: F8, side: int, a0: int, a1: int, point: F8
 ) -> tuple[int, int]:
-    """Find the contact points of the polygon corners[a0:a1] at a side of a wall.
+    """Find the contact points of a polygon at a side of a wall.
 
-    The wall is in the first two rows: see `manifold_on_edge`. The normal points to the
-    wall. Returns −1 points if the polygon lies too deep for that side.
+    Parameters
+    ----------
+    corners : (c, 4) float64
+        `Workspace.corners`, with the wall in rows 0 and 1.
+    side : int
+        `RIGHT` or `LEFT`: the row whose normal faces that side.
+    a0, a1 : int
+        Polygon: corners[a0:a1].
+    point : (4, 4) float64
+        Output as for `manifold`; the normal points to the wall.
+
+    Returns
+    -------
+    tuple of int
+        Number of points, −1 if the polygon lies too deep for that side, and the
+        polygon's edge that faces it.
     """
     nx, ny, deepest = corners[side, 2], corners[side, 3], math.inf
     for k in range(a0, a1):
@@ -355,8 +482,10 @@ def manifold_with_side(
     # The whole polygon is beyond the side.
     if deepest > 0.0:
         return 0, 0
+    # The polygon is so deep that the nearest way out may be through another side.
     if deepest < -DEEPEST:
         return -1, 0
+    # A side of a wall is an edge of the polygon with the corners 0 and 1.
     count, facing = manifold_on_edge(corners, side, 0, 2, a0, a1, point)
     point[2, 0], point[2, 1] = -nx, -ny
     return count, facing - a0

@@ -99,16 +99,31 @@ MAX_SUBSTEPS = 1000
 def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
     """List the pairs of slots and the walls that are near each other now.
 
-    Returns the number of pairs, and the array that is too small.
+    Parameters
+    ----------
+    walls : Walls
+        Static world.
+    work : Workspace
+        Workspace of the step. In-place: `pair`, `wall`, and poses for which the lists
+        hold.
+    count : int
+        Number of slots in use.
+
+    Returns
+    -------
+    tuple of int
+        Number of pairs, and `OK` or the array that is too small.
     """
     slots = work.slots
     pairs = find_pairs(
         slots, work.flags, count, work.rank, work.item, work.pair, work.pair_item
     )
+    # The host enlarges the workspace and repeats the step.
     if pairs < 0:
         return 0, MORE_PAIRS
     if not find_walls(walls, work, count):
         return 0, MORE_WALLS
+
     for s in range(count):
         slots[s, LIST_X], slots[s, LIST_Y], slots[s, LIST_TH] = (
             slots[s, X],
@@ -125,7 +140,15 @@ def find_contacts(
 ) -> int:
     """Write all contacts of bodies, then all contacts with walls.
 
-    Returns their count, or −1 if the array is too small.
+    Parameters
+    ----------
+    work, shapes, uid, count, pairs, before
+        See `find_body_contacts`.
+
+    Returns
+    -------
+    int
+        Number of contacts; −1 if the array is too small.
     """
     touches, o = find_body_contacts(work, shapes, uid, count, pairs, before)
     if touches < 0:
@@ -135,7 +158,15 @@ def find_contacts(
 
 @merged_kernel
 def recall_impulses(table: Impulses, work: Workspace) -> None:
-    """Copy the contacts of the last step for warm starting of the first substep."""
+    """Copy the contacts of the last step for warm starting of the first substep.
+
+    Parameters
+    ----------
+    table : Impulses
+        Contacts of the last step.
+    work : Workspace
+        Workspace of the step. Output: `old_key` and `old`.
+    """
     for t in range(table.size[0]):
         for k in range(3):
             work.old_key[t, k] = table.key[t, k]
@@ -147,6 +178,15 @@ def keep_impulses(work: Workspace, touches: int, pushed: bool) -> None:
     """Copy the contacts of a substep for warm starting of the next one.
 
     Impulses of an island at its bounds start from 0: see `limit_islands`.
+
+    Parameters
+    ----------
+    work : Workspace
+        Workspace of the step. Output: `old_key` and `old`.
+    touches : int
+        Number of contacts.
+    pushed : bool
+        Whether a mover pushes an island, see `find_islands`.
     """
     for t in range(touches):
         for k in range(3):
@@ -171,10 +211,26 @@ def run_substeps(
     substeps: int,
     dt: float,
 ) -> int:
-    """Run all substeps in the workspace; return the array that is too small, or `OK`.
+    """Run all substeps in the workspace.
 
     Each substep has drives, new poses, contacts there (broad phase, narrow phase), and
     impulses.
+
+    Parameters
+    ----------
+    m, walls, shapes, table, work
+        See `step_masses`. In-place: `work`, and at the end `table`.
+    count : int
+        Number of slots in use.
+    substeps : int
+        Number of substeps, at least 1.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    int
+        `OK`, or the array of the workspace that is too small.
     """
     slots, flags, corners, touch, ends = (
         work.slots,
@@ -188,13 +244,16 @@ def run_substeps(
         shapes.corner_start,
         shapes.corners,
     )
+    # The last substep of the step before may have had another length.
     h, last_h, last_touches = dt / substeps, table.span[0], table.size[0]
     pairs, touches = 0, 0
     recall_impulses(table, work)
+
     for s in range(count):
-        # No lists yet
+        # An infinite coordinate marks a slot without lists of pairs and walls.
         slots[s, LIST_X] = math.inf
         slots[s, LIMIT] = JAM_DEPTH + 1.5 * slots[s, SPEED] * h
+        # Bodies at rest do not move below, but need corners for contacts.
         place(slots, flags, s, piece_start, corner_start, local, corners)
 
     for k in range(substeps):
@@ -204,13 +263,16 @@ def run_substeps(
             flags,
             count,
             h,
+            # Divide instead of adding: in the last substep the movers are then exactly
+            # at their ends.
             (k + 1) / substeps,
             piece_start,
             corner_start,
             local,
             corners,
         )
-        # Lists hold for several substeps.
+
+        # A list of pairs stays valid for several substeps.
         if not lists_are_valid(slots, flags, count):
             pairs, lack = make_lists(walls, work, count)
             if lack != OK:
@@ -226,8 +288,9 @@ def run_substeps(
             return MORE_TOUCHES
         note_contacts(slots, flags, work.bits, count, touch, ends, touches)
         pushed, pinched = find_islands(slots, flags, touch, ends, touches)
-        # Before the impulses: a body that does not yield must never get the speed of a
-        # mover that is stopped.
+
+        # Jam movers before the impulses: a body that cannot move away must never get
+        # the speed of a mover that is stopped.
         if pushed:
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
         prepare_impulses(
@@ -237,6 +300,8 @@ def run_substeps(
         last_h, last_touches = h, touches
         keep_impulses(work, touches, pushed)
 
+    # The impulses are part of the state, so that a restored world continues with the
+    # same bits.
     table.size[0], table.span[0] = touches, h
     for t in range(touches):
         for k in range(3):
@@ -256,14 +321,34 @@ def step_masses(
     work: Workspace,
     dt: float,
 ) -> int:
-    """Move all bodies with mass by `dt` s.
+    """Move all bodies with mass by a step.
 
-    Movers that could not push them are set back.
+    The other bodies have moved before. Movers that could not push them are set back.
 
-    The other bodies have moved before. Writes `m`, `mass` and `table`. Returns `OK`,
-    `LOST_SOME`, or the array of `work` that is too small (`MORE_SLOTS` …). Nothing has
-    changed then, and the caller must call again with more room.
+    Parameters
+    ----------
+    m : Moving
+        Arrays of the world. In-place: poses, velocities, contacts, stalls.
+    walls : Walls
+        Static world.
+    shapes : MassShapes
+        Masses and convex pieces of all bodies.
+    mass : MassState
+        State of bodies with mass. In-place.
+    table : Impulses
+        Contacts of the last substep. In-place.
+    work : Workspace
+        Workspace.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    int
+        `OK`, `LOST_SOME`, or the array of `work` that is too small (`MORE_SLOTS` …).
+        Nothing has changed then, and the caller must call again with more room.
     """
+    # Classify the rows first, because in most steps all bodies with mass are at rest.
     masses, awake, moved, far, thin = classify_rows(m, shapes, mass, work, dt)
     busy = masses > 0 and (awake or moved)
     if busy:
@@ -284,8 +369,9 @@ def step_masses(
     count, lack, fastest = fill_slots(m, shapes, mass, work, dt)
     if lack != OK:
         return lack
-    # Substeps are so short that nothing passes through anything in one.
+    # Substeps are so short that no body can pass through another in a single one.
     way = fastest * dt
+
     for i in range(m.pose.shape[0]):
         if work.kind[i] == AWAKE:
             way = max(
@@ -303,6 +389,7 @@ def step_masses(
             )
 
     substeps = int(
+        # The small tolerance keeps rounding from adding a substep.
         min(
             max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(way / thin)),
             float(MAX_SUBSTEPS),
@@ -326,5 +413,11 @@ def move_masses(
     work: Workspace,
     dt: float,
 ) -> int:
-    """Run `step_masses`, for calls from Python."""
+    """Run `step_masses`, for calls from Python.
+
+    Parameters
+    ----------
+    m, walls, shapes, mass, table, work, dt
+        See `step_masses`.
+    """
     return step_masses(m, walls, shapes, mass, table, work, dt)

@@ -27,46 +27,69 @@ from botyard.engine.layout import F8, I8
 from botyard.numerics.elementary import cosine_sine
 
 STRIP_SHARE = 0.5
-"""Width of a strip as a fraction of the radius of a search, about."""
+"""Approximate width of a strip, as a fraction of the radius of a search."""
 SIZE_PER_WANTED, LEAST_WANTED = 0.08, 25
-"""Squared size of a strip per point and wanted point, and wanted points at least.
+"""Factors of the size of strips, see `size_for`.
 
-Both were measured: narrower strips cost visits, and wider ones points in vain.
+Both were measured. With narrower strips, a search visits more strips; with wider ones,
+it tests more points that are too far away.
 """
 LIKELY = 0.6
-"""Growth of circles from a point to the next one for one wanted point, mostly enough.
+"""Factor of the probable growth of the search circle from one point to the next.
 
-The radius of circles with as many points varies less, the more points they have.
+The growth is this factor divided by the square root of the number of wanted points: the
+more points a circle holds, the less its radius varies. In most cases, the next circle
+is not larger than this.
 """
 FLATTEST = 64.0
-"""Greatest ratio of sides that the size of strips follows."""
+"""Highest ratio of the height of the points' area to its width that counts in `size_for`."""
 ROOM_PER_WANTED = 3
 """Number of candidates per wanted point that a search holds."""
 
 
 @kernel
 def nearest_of_few(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) -> None:
-    """Find the nearest points of each point by comparing all pairs."""
+    """Find the nearest points of each point by comparing all pairs.
+
+    Parameters
+    ----------
+    pose : (n, 2 or more) float64
+        Positions in the first two columns, m.
+    wanted : int
+        Number of points to find, at most n − 1.
+    strips : Strips
+        Workspace for n points.
+    near, far : (n, k) int64, (n, k) float64
+        Output: numbers of the nearest points and their distances, m; k ≥ `wanted`.
+    """
     away, who = strips.away, strips.who
     n = pose.shape[0]
     for i in range(n):
         for j in range(n):
             dx, dy = pose[i, 0] - pose[j, 0], pose[i, 1] - pose[j, 1]
             away[j], who[j] = dx * dx + dy * dy, j
-        # The point itself gives its place to the last one.
+        # Replace the point itself by the last entry of the list.
         away[i], who[i] = away[n - 1], n - 1
         write_nearest(away, who, n - 1, near[i], far[i], wanted)
 
 
 @kernel
 def size_for(pose: F8, order: I8, wanted: int) -> int:
-    """Return the number of points per strip for searches of `wanted` nearest points.
+    """Return the number of points per strip for searches of the nearest points.
 
-    `order` is `Strips.order` after `sort_by_place`: row 0 by x, row 2 by y.
+    Parameters
+    ----------
+    pose : (n, 2 or more) float64
+        Positions in the first two columns, m.
+    order : (3, n) int64
+        `Strips.order` after `sort_by_place`: row 0 by x, row 2 by y.
+    wanted : int
+        Number of points that each search finds.
     """
     n = pose.shape[0]
     a, b = n // 4, (3 * n) // 4
-    # The middle half of the points: a far outlier says nothing about the others.
+    # Measure the middle half of the points, because a far outlier says nothing about
+    # the others.
     wide = pose[order[0, b], 0] - pose[order[0, a], 0]
     high = pose[order[2, b], 1] - pose[order[2, a], 1]
     flat = high / wide if FLATTEST * wide > high else FLATTEST
@@ -76,10 +99,16 @@ def size_for(pose: F8, order: I8, wanted: int) -> int:
 
 @kernel
 def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) -> None:
-    """Find the nearest points of each point by strips.
+    """Find the nearest points of each point, with the points sorted into strips.
 
-    The circle around a point that has enough others bounds the next point's circle: by
-    the distance of both, it is at most that much larger.
+    Let r be the radius of a circle around one point that holds enough other points. A
+    circle around the next point, at distance d from the first one, also holds enough
+    points if its radius is r + d.
+
+    Parameters
+    ----------
+    pose, wanted, strips, near, far
+        See `nearest_of_few`.
     """
     n = pose.shape[0]
     sort_by_place(pose, strips)
@@ -87,7 +116,7 @@ def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) ->
     x, y, item, start = strips.x, strips.y, strips.item, strips.start
     room = min(n, ROOM_PER_WANTED * (wanted + 1))
     likely = 1.0 + LIKELY / math.sqrt(wanted)
-    # The first circle holds the first points.
+    # Use the circle that contains the first points.
     square = 0.0
     for p in range(1, wanted + 1):
         dx, dy = x[p] - x[0], y[p] - y[0]
@@ -104,7 +133,7 @@ def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) ->
             sure = last_far + math.sqrt(dx * dx + dy * dy)
             found = np.int64(0)
             for reach in (min(sure, likely * last_far), sure):
-                # Otherwise the likely circle was large enough.
+                # Search in the larger circle only if the likely one has too few points.
                 if found < wanted:
                     limit = reach * reach * MARGIN + LEAST_SQUARE
                     found = collect(strips, s, q, limit, wanted, room)
@@ -127,7 +156,8 @@ def find_nearest(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) -> No
     strips : Strips
         Workspace for n points.
     near : (w, n, k) int64
-        Output: numbers of the nearest robots, k ≥ `wanted`. Other places stay.
+        Output: numbers of the nearest robots, k ≥ `wanted`. Other places stay
+        unchanged.
     far : (w, n, k) float64
         Output: their distances, m.
     """
@@ -140,11 +170,22 @@ def find_nearest(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) -> No
 
 @kernel
 def sort_for_radius(pose: F8, radius: float, strips: Strips) -> None:
-    """Sort points into strips for searches within `radius`, m."""
+    """Sort points into strips for searches within a radius.
+
+    Parameters
+    ----------
+    pose : (n, 2 or more) float64
+        Positions in the first two columns, m.
+    radius : float
+        Greatest distance in the searches, m.
+    strips : Strips
+        Workspace for n points. Output: the strips.
+    """
     sort_by_place(pose, strips)
     n = pose.shape[0]
     order = strips.order
-    # The middle half of the points: a far outlier says nothing about the others.
+    # Measure the middle half of the points, because a far outlier says nothing about
+    # the others.
     half = pose[order[0, (3 * n) // 4], 0] - pose[order[0, n // 4], 0]
     ideal = STRIP_SHARE * radius * 0.5 * n
     size = n if ideal >= half * n else int(ideal / half)
@@ -186,7 +227,7 @@ def count_within(
             found = collect(strips, s, q, limit, n, n + 1)
             count = np.int64(0)
             for p in range(found):
-                # The root decides, as it is what callers get.
+                # Compare the root, because it is the distance that callers get.
                 count += 1 if math.sqrt(away[p]) <= radius else 0
             offsets[item[q] + 1] = count
             total += count
@@ -218,7 +259,8 @@ def list_within(radius: float, strips: Strips, offsets: I8, near: I8, far: F8) -
             limit = radius * radius * MARGIN + LEAST_SQUARE
             found = collect(strips, s, q, limit, n, n + 1)
             first, end = offsets[item[q]], offsets[item[q] + 1]
-            # Those beyond the radius by rounding alone are the last ones.
+            # Points that are beyond the radius only by rounding are the last ones of
+            # the list.
             write_nearest(
                 strips.away,
                 strips.who,

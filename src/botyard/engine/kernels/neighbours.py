@@ -47,12 +47,22 @@ SKIN = 0.1
 
 They hold until a body has moved by half of it.
 """
+# Shift that leaves 52 of 64 bits, as many as the mantissa of a float64 holds.
 TWELVE = np.uint64(12)
 
 
 @kernel
 def heap_sort(key: F8, item: I8, n: int) -> None:
-    """Sort the first `n` by key, then by item, in place (Williams, 1964)."""
+    """Sort pairs by key, then by item, in place (Williams, 1964).
+
+    Parameters
+    ----------
+    key, item : (m,) float64, (m,) int64
+        In-place: the first n elements. Keys must not be NaN.
+    n : int
+        Number of elements to sort.
+    """
+    # Both phases share one loop, so that the sift is compiled once.
     for turn in range(n // 2 + n):
         # First build a heap, then remove its top repeatedly.
         if turn < n // 2:
@@ -88,20 +98,39 @@ def find_pairs(
 ) -> int:
     """List the pairs of slots whose bounds are less than `SKIN` apart, in slot order.
 
-    At least one of each pair has mass. Method: sort and sweep (Baraff, 1992). Returns
-    their count, or −1 if the array is too small.
+    At least one of each pair has mass. Method: sort and sweep (Baraff, 1992).
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots`, with bounds at the present poses, and `Workspace.flags`.
+    count : int
+        Number of slots in use.
+    rank, item : (q,) float64, (q,) int64
+        Workspace.
+    pair, pair_item : (r,) float64, (r,) int64
+        Output: pairs, see `Workspace.pair`; workspace.
+
+    Returns
+    -------
+    int
+        Number of pairs; −1 if the array is too small.
     """
     for s in range(count):
         rank[s], item[s] = slots[s, X_LO], s
     heap_sort(rank, item, count)
-    # Not a literal: Numba would compile the called kernels once more for it.
+    # A typed zero: for a literal, Numba would compile the called kernels once more.
     found = np.int64(0)
+
     for p in range(count):
         a = item[p]
+        # Add the skin at one of the two bodies only, because it is the margin of their
+        # distance.
         end = slots[a, X_HI] + SKIN
         for q in range(p + 1, count):
             b = item[q]
-            # The bounds are sorted: all that follow start beyond it as well.
+            # The bounds are sorted, so that all following bodies start beyond this end
+            # as well.
             if slots[b, X_LO] > end:
                 break
             if (
@@ -110,7 +139,7 @@ def find_pairs(
             ):
                 continue
 
-            # Their own moves have kept movers apart.
+            # Two movers do not touch: their own moves have kept them apart.
             if flags[a, KIND] == MOVER and flags[b, KIND] == MOVER:
                 continue
 
@@ -120,20 +149,36 @@ def find_pairs(
             pair[found], pair_item[found] = float(min(a, b) * count + max(a, b)), 0
             found += 1
 
+    # Sorted pairs make the order of contacts independent of the places of bodies.
     heap_sort(pair, pair_item, found)
     return int(found)
 
 
 @merged_kernel
 def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) -> int:
-    """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`.
+    """List the solid walls near a place in `Workspace.rank` and `item`.
 
-    They are hashes and entries, sorted, with one for each cell. Returns their count, or
-    −1 if the array is too small.
+    They are hashes and entries, sorted, with one for each cell.
+
+    Parameters
+    ----------
+    walls : Walls
+        Static world.
+    work : Workspace
+        Workspace of the step. Output: `rank` and `item`.
+    x, y : float
+        Place in the frame of the world, m.
+    reach : float
+        Greatest distance, m.
+
+    Returns
+    -------
+    int
+        Number of entries; −1 if the array is too small.
     """
     x0, y0, h, nx, ny = walls.x0, walls.y0, walls.h, walls.nx, walls.ny
     start, seg, rank, item = walls.start, walls.seg, work.rank, work.item
-    # The free squares of the grid extend farther.
+    # The clear squares of the grid extend farther than the body reaches.
     if wall_distance(walls.clear, x0, y0, h, nx, ny, x, y) > reach:
         return 0
 
@@ -142,15 +187,17 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
     i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
     j0, j1 = bin_span(y - reach, y + reach, y0, inv, ny)
     found = np.int64(0)
+
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            # Bodies pass through it, although sensors may see it.
+            # Bodies pass through a wall of another class, although sensors may see it.
             if not int(walls.mask[k]) & OBSTACLE:
                 continue
 
             ax, ay = seg[k, 0], seg[k, 1]
             if segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3]) > limit:
                 continue
+            # The host enlarges the workspace and repeats the step.
             if found == work.wall.shape[0]:
                 return -1
             rank[found], item[found] = float(wall_hash(walls.bits, k)), k
@@ -165,7 +212,16 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
     """Return a hash of 52 bits for a wall, the same in each cell with an entry of it.
 
     A float64 holds that many bits exactly.
+
+    Parameters
+    ----------
+    bits : (k, 4) uint64
+        `Walls.bits`.
+    k : int
+        Entry of the wall.
     """
+    # Coordinates identify a wall, because the numbers of its entries differ from cell
+    # to cell.
     z = mix(bits[k, 0])
     for n in range(1, 4):
         z = mix(z ^ bits[k, n])
@@ -176,7 +232,20 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
 def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
     """List the walls near each body with mass, each once, sorted by hash.
 
-    Returns False if the array is too small.
+    Parameters
+    ----------
+    walls : Walls
+        Static world.
+    work : Workspace
+        Workspace of the step. Output: `wall`, m, `wall_id`, and the part of each slot
+        in them (`WALL_0`, `WALL_1`).
+    count : int
+        Number of slots in use.
+
+    Returns
+    -------
+    bool
+        False if the array is too small.
     """
     slots, flags, seg, rank, item, wall = (
         work.slots,
@@ -187,16 +256,20 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
         work.wall,
     )
     total = 0
+
     for s in range(count):
         flags[s, WALL_0] = flags[s, WALL_1] = total
         # Walls have already stopped movers.
         if flags[s, KIND] == MOVER:
             continue
+        # Convert from the centre of mass back to the origin, to which the radius
+        # refers.
         x = slots[s, X] - (slots[s, C] * slots[s, OX] - slots[s, S] * slots[s, OY])
         y = slots[s, Y] - (slots[s, S] * slots[s, OX] + slots[s, C] * slots[s, OY])
         found = list_walls(walls, work, x, y, slots[s, R] + SKIN)
         if found < 0:
             return False
+
         for n in range(found):
             k = item[n]
             # An equal hash usually means the same wall.
@@ -208,7 +281,7 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
                     and seg[k, 2] == seg[k_0, 2]
                     and seg[k, 3] == seg[k_0, 3]
                 ):
-                    # One wall with entries in several cells
+                    # Skip the further entries of a wall that lies in several cells.
                     continue
 
             if total == wall.shape[0]:
@@ -229,8 +302,17 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
 
 @merged_kernel
 def lists_are_valid(slots: F8, flags: I8, count: int) -> bool:
-    """Return whether the lists are complete: no body has moved by half of the skin."""
+    """Return whether the lists are complete: no body has moved by half of the skin.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`.
+    count : int
+        Number of slots in use.
+    """
     for s in range(count):
+        # The sum over both axes bounds the distance from above, without a square root.
         way = abs(slots[s, X] - slots[s, LIST_X]) + abs(slots[s, Y] - slots[s, LIST_Y])
         # A turn moves a corner by at most the angle times the radius.
         if way + abs(slots[s, TH] - slots[s, LIST_TH]) * slots[s, R] > 0.5 * SKIN:
@@ -241,7 +323,15 @@ def lists_are_valid(slots: F8, flags: I8, count: int) -> bool:
 
 @merged_kernel
 def overlap(slots: F8, a: int, b: int) -> bool:
-    """Return whether the bounds of two slots overlap."""
+    """Return whether the bounds of two slots overlap.
+
+    Parameters
+    ----------
+    slots : (p, SLOTS) float64
+        `Workspace.slots`.
+    a, b : int
+        Slots.
+    """
     return (
         slots[a, X_LO] <= slots[b, X_HI]
         and slots[b, X_LO] <= slots[a, X_HI]
@@ -252,19 +342,34 @@ def overlap(slots: F8, a: int, b: int) -> bool:
 
 @merged_kernel
 def wake_touched(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
-    """Wake the sleeping bodies that moving things touch, with their whole islands."""
+    """Wake the sleeping bodies that moving things touch, with their whole islands.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place: `KIND` of bodies that wake.
+    count : int
+        Number of slots in use.
+    pair : (r,) float64
+        `Workspace.pair`.
+    pairs : int
+        Number of pairs.
+    """
     again = True
+    # A body that wakes up may touch further sleeping bodies.
     while again:
         again = False
         for p in range(pairs):
             a = int(pair[p]) // count
             b = int(pair[p]) - a * count
+            # Either body of the pair may be the sleeping one.
             for _ in range(2):
                 if flags[a, KIND] == ASLEEP and (
                     flags[b, KIND] == AWAKE
                     or (flags[b, KIND] == MOVER and flags[b, STIRS])
                 ):
-                    # By bounds: a body that wakes without contact falls asleep again.
+                    # Compare bounding boxes only: a body that wakes up without a
+                    # contact falls asleep again.
                     if overlap(slots, a, b):
                         flags[a, KIND] = AWAKE
                         again = True

@@ -1,6 +1,6 @@
 """Odometry: the pose that a robot estimates from its true displacement and its errors.
 
-There are two laws. The original's (pioneer-protocol §11.4) multiplies the displacement
+There are two laws. The law of AMRISim (pioneer-protocol §11.4) multiplies the displacement
 of each step by an error that is drawn for the step. The spread of the sum depends on
 the length of a step. The other one adds Gaussian errors with variances in proportion to
 distance and angle:
@@ -18,25 +18,31 @@ import math
 
 import numpy as np
 
+from botyard.engine.kernels.ground import rolled_share
 from botyard.engine.kernels.jit import (
     entry_kernel,
     inline_kernel,
     kernel,
     merged_kernel,
 )
-from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.kernels.motion import arc, steers, wrap
 from botyard.engine.kernels.noise import gaussian, stream_key, symmetric
 from botyard.engine.layout import (
+    ANGLE,
     F8,
+    MECANUM,
     NO_DRIVE,
     NO_ERRORS,
+    OFFSET,
     PERFECT,
     POSITION_MODE,
     RANDOM_EACH_UPDATE,
+    SIDE,
     U8,
+    WHEELBASE,
     State,
 )
-from botyard.numerics.elementary import cosine_sine
+from botyard.numerics.elementary import cosine_sine, tan
 
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
@@ -50,7 +56,13 @@ BEFORE_ALL_TICKS = (1 << 63) - 1
 def draw_row_errors(
     uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
 ) -> None:
-    """Run `draw_errors`; callable from Python, outside of a step."""
+    """Run `draw_errors`; callable from Python, outside of a step.
+
+    Parameters
+    ----------
+    uid, low, high, err, i, seed, tick
+        See `draw_errors`.
+    """
     draw_errors(uid, low, high, err, i, seed, tick)
 
 
@@ -58,9 +70,20 @@ def draw_row_errors(
 def draw_errors(
     uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
 ) -> None:
-    """Write err[i], uniform between low[i] and high[i], one draw per axis.
+    """Draw the proportional errors of a robot's odometry, one per axis.
 
-    The arrays are columns of `State`.
+    Parameters
+    ----------
+    uid, low, high : (n,) uint64, (n, 3) float64, (n, 3) float64
+        Columns `uid`, `err_lo` and `err_hi` of `State`.
+    err : (n, 3) float64
+        Output: row `i`, uniform between `low` and `high`.
+    i : int
+        Row of the robot.
+    seed : uint64
+        Seed of the world.
+    tick : int
+        Number of the step, or `BEFORE_ALL_TICKS`.
     """
     key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
     for axis in range(3):
@@ -72,11 +95,26 @@ def draw_errors(
 def add_drift(
     drift: F8, i: int, key: np.uint64, way: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
-    """Return the displacement `way` of a step with the errors of `Bodies.drift`.
+    """Return the displacement of a step with the errors of `Bodies.drift`.
 
-    `way` is (forward m, left m, turn rad, turn in place rad). The error of the distance
-    points along the displacement, or forward for a robot that turns in place. Returns
-    forward, left and turn.
+    The error of the distance points along the displacement, or forward for a robot that
+    turns in place.
+
+    Parameters
+    ----------
+    drift : (n, 4) float64
+        `Bodies.drift`: α1 … α4.
+    i : int
+        Row of the robot.
+    key : uint64
+        Key of the stream of odometry in this step.
+    way : tuple of float
+        Forward, m, left, m, turn, rad, and turn in place, rad.
+
+    Returns
+    -------
+    tuple of float
+        Forward, m, left, m, and turn, rad, with errors.
     """
     dx, dy, dth, spin = way
     # Translation and rotation of the whole step determine the variances.
@@ -97,12 +135,24 @@ def by_wheels(
 ) -> tuple[float, float]:
     """Return the odometry of a displacement with wheels of unequal diameters.
 
-    The displacement is in m and rad.
-
     The formula of odometry assumes equal diameters. Borenstein and Feng, "Measurement
     and correction of systematic odometry errors in mobile robots" (IEEE Trans. Robotics
-    and Automation 12 (6), 1996): E_d is `ratio`, the right diameter divided by the left
-    one; their mean is the nominal one. `half_track`: m.
+    and Automation 12 (6), 1996): E_d is `ratio`; the mean of both diameters is the
+    nominal one.
+
+    Parameters
+    ----------
+    forward, turned : float
+        True displacement: m, rad.
+    ratio : float
+        Right diameter divided by the left one, > 0.
+    half_track : float
+        Half of the distance between the wheels, m, > 0.
+
+    Returns
+    -------
+    tuple of float
+        Measured displacement: forward, m, and turn, rad.
     """
     left = 2.0 / (1.0 + ratio)
     by_left, by_right = (
@@ -112,18 +162,141 @@ def by_wheels(
     return 0.5 * (by_left + by_right), 0.5 * (by_right - by_left) / half_track
 
 
+@inline_kernel
+def by_steering(
+    forward: float,
+    turned: float,
+    ratio: float,
+    half_track: float,
+    angle: float,
+    wheelbase: float,
+) -> tuple[float, float]:
+    """Return the odometry of a displacement with errors of wheels and steering.
+
+    Two wheels of the fixed axle measure the distance, and the heading follows from it
+    and the measured steering angle: Δθ = Δx·tan(δ)/L.
+
+    Parameters
+    ----------
+    forward, turned, ratio, half_track
+        See `by_wheels`.
+    angle : float
+        Measured steering angle δ, rad.
+    wheelbase : float
+        Distance L of the axles, m.
+
+    Returns
+    -------
+    tuple of float
+        Measured displacement: forward, m, and turn, rad.
+    """
+    far, _ = by_wheels(forward, turned, ratio, half_track)
+    return far, far * tan(angle) / wheelbase
+
+
+@inline_kernel
+def by_slips(
+    slips: F8, i: int, forward: float, left: float, turned: float
+) -> tuple[float, float, float]:
+    """Return the odometry of a displacement with wheels that slip or differ.
+
+    Parameters
+    ----------
+    slips : (n, 10) float64
+        `Bodies.slips`.
+    i : int
+        Row of the body.
+    forward, left, turned : float
+        True displacement: m, m, rad.
+
+    Returns
+    -------
+    tuple of float
+        Measured displacement: forward and to the left, m, and turn, rad.
+    """
+    return (
+        slips[i, 0] * forward + slips[i, 1] * left + slips[i, 2] * turned,
+        slips[i, 3] * forward + slips[i, 4] * left + slips[i, 5] * turned,
+        slips[i, 6] * forward + slips[i, 7] * left + slips[i, 8] * turned,
+    )
+
+
+@inline_kernel
+def by_axles(
+    state: State, wheels: F8, i: int, moved: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Return the displacement that the wheels or the steered axle of a body measure.
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies.
+    wheels : (n, 2) float64
+        `Bodies.wheels`.
+    i : int
+        Row of the body.
+    moved : tuple of float
+        True displacement: forward, m, turn along the path, and spin, rad.
+
+    Returns
+    -------
+    tuple of float
+        Measured displacement, in the same order.
+    """
+    dx, dth, spin = moved
+    left, right, steer = wheels[i, 0], wheels[i, 1], state.steer
+    # Without errors of its axles, the turn of a body that steers is measured as such.
+    if steers(int(state.drive[i])):
+        if left != 1.0 or steer[i, OFFSET] != 0.0:
+            angle, base = steer[i, ANGLE], steer[i, WHEELBASE]
+            dx, dth = by_steering(dx, dth, left, right, angle, base)
+            dth *= 1.0 + state.err[i, 2]
+    elif left != 1.0:
+        dx, dth = by_wheels(dx, dth, left, right)
+        slip, spin = by_wheels(0.0, spin, left, right)
+        dx += slip
+
+    return dx, dth, spin
+
+
 @merged_kernel
 def integrate_odometry(
-    state: State, wheels: F8, drift: F8, seed: np.uint64, tick: int
+    state: State,
+    wheels: F8,
+    drift: F8,
+    slips: F8,
+    ground: F8,
+    on_zones: bool,
+    seed: np.uint64,
+    tick: int,
+    first: int,
+    end: int,
 ) -> None:
-    """Advance `odom` of every row by the displacement of this step.
+    """Advance `odom` of rows by the displacement of this step.
 
-    Also reduces the remaining distance of distance moves. `wheels`, `drift`: see
-    `Bodies`. Each axis of the displacement is multiplied by 1 + ε, and the wheels
-    measure the result. A row without displacement does not change, so that the odometry
-    of a stalled robot stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for
-    every step; the other modes keep the ε set with the mode. Drift is added in that
-    mode alone, because it is random.
+    Each axis of the displacement is multiplied by 1 + ε, and the wheels measure the
+    result. A row without displacement does not change, so that the odometry of a
+    stalled robot stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every
+    step; the other modes keep the ε set with the mode. Drift is added in that mode
+    alone, because it is random.
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies. In-place: `odom`, `path`, errors in force, and the
+        remaining distance of distance moves.
+    wheels, drift, slips : (n, 2) float64, (n, 4) float64, (n or 0, 10) float64
+        Arrays of `Bodies`: sources of systematic and of random errors.
+    ground : (n, 3) float64
+        `Bodies.ground`: effects of the floor on the displacement of this step.
+    on_zones : bool
+        Whether `ground` has values.
+    seed : uint64
+        Seed of the world.
+    tick : int
+        Number of the step.
+    first, end : int
+        Rows: the first one, and the row after the last one.
     """
     pose, odom, disp, err, spins, path, target = (
         state.pose,
@@ -135,8 +308,9 @@ def integrate_odometry(
         state.target,
     )
     drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
-    uid, low, high = state.uid, state.err_lo, state.err_hi
-    for i in range(pose.shape[0]):
+    uid, low, high, steer = state.uid, state.err_lo, state.err_hi, state.steer
+
+    for i in range(first, end):
         # Without wheels there is no odometry.
         if drive[i] == NO_DRIVE:
             continue
@@ -146,10 +320,19 @@ def integrate_odometry(
         dy = disp[i, 1] * (1.0 + err[i, 1])
         dth = disp[i, 2] * (1.0 + err[i, 2])
         spin = spins[i] * (1.0 + err[i, 2])
-        if wheels[i, 0] != 1.0 and err_mode[i] != NO_ERRORS and err_mode[i] != PERFECT:
-            dx, dth = by_wheels(dx, dth, wheels[i, 0], wheels[i, 1])
-            slip, spin = by_wheels(0.0, spin, wheels[i, 0], wheels[i, 1])
-            dx += slip
+        if on_zones:
+            rolled = rolled_share(state.control[i], ground, i)
+            dx, dy, dth, spin = dx * rolled, dy * rolled, dth * rolled, spin * rolled
+
+        # Wheels that slip are few: without rows there are none.
+        if slips.shape[0] > 0 and err_mode[i] != NO_ERRORS and err_mode[i] != PERFECT:
+            dx, dy, dth = by_slips(slips, i, dx, dy, dth)
+            more_x, more_y, spin = by_slips(slips, i, 0.0, 0.0, spin)
+            dx, dy = dx + more_x, dy + more_y
+
+        # Unequal wheels and axles are systematic errors.
+        if err_mode[i] != NO_ERRORS and err_mode[i] != PERFECT:
+            dx, dth, spin = by_axles(state, wheels, i, (dx, dth, spin))
 
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
@@ -160,7 +343,7 @@ def integrate_odometry(
             key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
             dx, dy, dth = add_drift(drift, i, key, (dx, dy, dth, spin))
 
-        # Copied, because a sum would drift by rounding.
+        # Copy the pose, because a sum of steps would drift by rounding.
         if err_mode[i] == PERFECT:
             odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
         else:
@@ -173,6 +356,8 @@ def integrate_odometry(
 
         path[i, 0] += dx
         path[i, 1] += dth + spin
+        if drive[i] == MECANUM:
+            steer[i, SIDE] += dy
         # A distance move ends by odometry, as on a real robot.
         if mode_x[i] == POSITION_MODE:
             target[i, 0] -= dx

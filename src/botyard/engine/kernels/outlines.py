@@ -19,9 +19,22 @@ def place_corners(
     into: F8,
     at: int,
 ) -> None:
-    """Write corners verts[v0:v1] of a body at (`x`, `y`) to `into` from row `at`.
+    """Write the corners of a body at a pose.
 
-    `c` and `s` are cosine and sine of the heading.
+    Parameters
+    ----------
+    verts : (n_verts, 2) float64
+        Corners in the frames of the bodies, m.
+    v0, v1 : int
+        Corners of the body: verts[v0:v1].
+    x, y : float
+        Place of the body in the frame of the world, m.
+    c, s : float
+        Cosine and sine of its heading.
+    into : (m, 2) float64
+        Output: corners in the frame of the world, m, from row `at` on.
+    at : int
+        First row of `into`.
     """
     for v in range(v0, v1):
         vx, vy = verts[v, 0], verts[v, 1]
@@ -30,14 +43,26 @@ def place_corners(
 
 
 @merged_kernel
-def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
+def place_outlines(state: State, bodies: Bodies, first: int, end: int) -> bool:
     """Write `Bodies.world` for bodies whose pose or mask has changed.
 
-    `Bodies.placed` holds the previous values.
-
     A step keeps both up to date. Differences come from placements, and from bodies that
-    become solid or stop being so. They invalidate the known distances between bodies
-    (`Bodies.leeway`), and so does `forget`.
+    become solid or stop being so. They invalidate the known distances between bodies,
+    see `forget_leeways`.
+
+    Parameters
+    ----------
+    state : State
+        State of all bodies.
+    bodies : Bodies
+        Shapes. In-place: `world`, `placed`, which holds the previous values.
+    first, end : int
+        Rows: the first one, and the row after the last one.
+
+    Returns
+    -------
+    bool
+        Whether the known distances are invalid.
     """
     pose, placed, part_start, vert_start = (
         state.pose,
@@ -45,14 +70,15 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
         bodies.part_start,
         bodies.vert_start,
     )
-    mask, verts, world, leeway, control = (
+    mask, verts, world, control = (
         state.mask,
         bodies.verts,
         bodies.world,
-        bodies.leeway,
         state.control,
     )
-    for i in range(pose.shape[0]):
+    is_invalid = False
+
+    for i in range(first, end):
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
         if (
             x != placed[i, 0]
@@ -68,13 +94,28 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
                 c,
                 s,
             )
+
             # A body with mass stops no other body: its pose does not affect the leeway
             # of others, but its mask may.
-            forget = forget or control[i] == NO_CONTROL or mask[i] != placed[i, 5]
+            is_invalid = (
+                is_invalid or control[i] == NO_CONTROL or mask[i] != placed[i, 5]
+            )
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
             place_corners(verts, v0, v1, x, y, c, s, world, v0)
 
-    if forget:
-        for i in range(pose.shape[0]):
-            leeway[i] = 0.0
+    return is_invalid
+
+
+@merged_kernel
+def forget_leeways(bodies: Bodies) -> None:
+    """Invalidate the known distances between bodies.
+
+    Parameters
+    ----------
+    bodies : Bodies
+        Shapes. Output: `leeway`.
+    """
+    leeway = bodies.leeway
+    for i in range(leeway.shape[0]):
+        leeway[i] = 0.0

@@ -17,7 +17,15 @@ from botyard.native.kinds import LastPack, Pack
 
 
 class Sensors(NamedTuple):
-    """Beams of all range sensors, and a workspace for the beams of one sensor."""
+    """Beams of all range sensors, and a workspace for the beams of one sensor.
+
+    Attributes
+    ----------
+    fans : Fans
+        All range sensors.
+    beams : Beams
+        Workspace of one thread.
+    """
 
     fans: Fans
     beams: Beams
@@ -59,7 +67,23 @@ def cast(
     tick: int,
     output: Output,
 ) -> None:
-    """Take the readings of some devices; see `cast_groups`."""
+    """Take the readings of some devices; see `cast_groups`.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    sensors : Sensors
+        Devices, and a workspace.
+    chosen : Chosen
+        Devices to read.
+    seed : uint64
+        Seed of the world.
+    tick : int
+        Step of the world.
+    output : Output
+        Output: readings of these devices; other places stay unchanged.
+    """
     cast_groups(
         world.grid,
         world.bodies,
@@ -78,7 +102,7 @@ def cast(
 class WorldPack:
     """Packer of the arrays of a world.
 
-    It packs only arrays that are other objects than in the last call.
+    It packs only arrays that were replaced by other objects since the last call.
     """
 
     __slots__ = ("_bins", "_bodies", "_grid", "_of", "_packed", "_state")
@@ -94,7 +118,13 @@ class WorldPack:
     def __call__(
         self, state: State, bodies: Bodies, bins: Bins, grid: Grid
     ) -> Pack[World]:
-        """Return the pack of these arrays."""
+        """Return the pack of these arrays.
+
+        Parameters
+        ----------
+        state, bodies, bins, grid : State, Bodies, Bins, Grid
+            Arrays of the world. Kernels write to these arrays, not to copies.
+        """
         of = self._of
         if (
             of is None
@@ -110,7 +140,7 @@ class WorldPack:
                 self._bins(bins),
                 self._grid(grid),
             )
-            # Packs stand in for the tuples that they hold.
+            # A `Pack` takes the place of the tuple that it wraps.
             self._packed = Pack(World(*parts))  # type: ignore[arg-type]
             self._of = (state, bodies, bins, grid)
 
@@ -118,7 +148,15 @@ class WorldPack:
 
 
 def with_bodies(world: Pack[World], bodies: Bodies, bins: Bins) -> Pack[World]:
-    """Return the pack of the same world with other bodies."""
+    """Return the pack of the same world with other bodies.
+
+    Parameters
+    ----------
+    world : Pack of World
+        Pack whose state and grid are taken.
+    bodies, bins : Bodies, Bins
+        Outlines and bodies by position, for example at a moment in the past.
+    """
     return Pack(world.source._replace(bodies=Pack(bodies), bins=Pack(bins)))  # type: ignore[arg-type]
 
 

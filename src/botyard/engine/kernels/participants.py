@@ -48,11 +48,20 @@ MAX_DRAG = 1.0
 A body that is moved farther is teleported.
 """
 SOLID = OBSTACLE | PUSHED
+"""`Visible` classes of bodies that stop others or are pushed by them."""
 
 
 @merged_kernel
 def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
-    """Return whether row `k` of two arrays of poses differs; NaN differs from all."""
+    """Return whether row `k` of two arrays of poses differs; NaN differs from all.
+
+    Parameters
+    ----------
+    row, pose : (n, 3) float64
+        Poses: m, m, rad. They are compared bit for bit, as nothing else moves bodies.
+    k : int
+        Row of the body.
+    """
     return not (
         row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2]
     )
@@ -62,11 +71,22 @@ def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
 def start_pose(
     before: F8, pose: F8, seen: F8, held: bool, k: int
 ) -> tuple[float, float, float]:
-    """Return the pose of a mover at the start of the step.
+    """Return the pose of a mover at the start of the step: m, m, rad.
 
     A held body is moved between two steps, so that it starts at the end of the last
     one.
+
+    Parameters
+    ----------
+    before, pose, seen : (n, 3) float64
+        Poses before bodies without mass moved, after it, and after the last step.
+    held : bool
+        Whether a source holds the body.
+    k : int
+        Row of the body.
     """
+    # Only a held body starts at its last seen pose: others start where the engine's
+    # move started.
     if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < MAX_DRAG:
         return seen[k, 0], seen[k, 1], seen[k, 2]
     return before[k, 0], before[k, 1], before[k, 2]
@@ -86,10 +106,29 @@ def farthest_way(
     """Return the greatest distance that a body with mass can travel in this step, m.
 
     Pushes by other bodies are not included.
+
+    Parameters
+    ----------
+    control : int
+        `Control` of the body.
+    demand : (n, 3) float64
+        `State.demand`, of the kind in `control`.
+    vel, before_vel : (n, 3) float64
+        Velocities that the motors demand, and velocities before the step, m/s, m/s,
+        rad/s.
+    before : (n, 3) float64
+        Poses before the step: m, m, rad.
+    k : int
+        Row of the body.
+    mass : float
+        Its mass, kg.
+    dt : float
+        Duration of the step, s.
     """
+    # The sum of distances bounds the distance for each combination of directions.
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
     a, b = demand[k, 0], demand[k, 1]
-    # The wheels bring the body to their speed at most.
+    # The wheels bring the body at most to their own speed.
     if control == MOTORS:
         way += length(vel[k, 0], vel[k, 1]) * dt
     elif control == FORCE:
@@ -107,7 +146,17 @@ def farthest_way(
 
 @merged_kernel
 def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
-    """Return whether nothing that drives a body demands motion."""
+    """Return whether nothing that drives a body demands motion.
+
+    Parameters
+    ----------
+    control : int
+        `Control` of the body.
+    demand, vel : (n, 3) float64
+        `State.demand`, and velocities that the motors demand.
+    k : int
+        Row of the body.
+    """
     if control == MOTORS:
         return vel[k, 0] == 0.0 and vel[k, 1] == 0.0 and vel[k, 2] == 0.0
     # The controller of a pose continues to hold its body there.
@@ -125,23 +174,37 @@ def classify_rows(
 ) -> tuple[int, bool, bool, float, float]:
     """Write `Workspace.kind`, the role of each row in this step.
 
-    Returns the number of bodies with mass, whether one is awake, whether another body
-    has moved, the greatest distance of any body, m, and the allowed distance of a body
-    with mass in a substep, m.
+    Parameters
+    ----------
+    m, shapes, mass
+        See `step_masses`.
+    work : Workspace
+        Workspace of the step. Output: `kind`; `slot_of` is −1.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    tuple of (int, bool, bool, float, float)
+        Number of bodies with mass; whether one is awake; whether another body has
+        moved; the greatest distance of any body, m; the allowed distance of a body with
+        mass in a substep, m.
     """
     masses, awake, moved, far, thin = 0, False, False, 0.0, math.inf
     for i in range(m.pose.shape[0]):
         work.slot_of[i], work.kind[i] = -1, NOTHING
+        # A held body is moved by the user who holds it, whatever its mass.
         heavy, in_hand = shapes.values[i, MASS] > 0.0, m.held[i] == 1
-        # The holder moves it, as a mover: its own velocity is lost.
+        # The user moves a held body like a mover: its own velocity is lost.
         if heavy and in_hand:
             m.vel[i, 0] = m.vel[i, 1] = m.vel[i, 2] = 0.0
 
-        # A ghost, or a body in a gripper
+        # Skip ghosts, and bodies in a gripper.
         if int(m.mask[i]) & SOLID == 0:
             continue
         if heavy and not in_hand:
             masses += 1
+            # The thinnest body determines the length of substeps.
             thin = min(thin, m.inner[i])
             still = (
                 m.before_vel[i, 0] == 0.0
@@ -153,8 +216,9 @@ def classify_rows(
                 and mass.resting[i] == 1
                 and not stands_elsewhere(mass.seen, i, m.before)
             )
-            # It came to rest, and has not been moved or driven since: it sleeps until
-            # it is touched.
+
+            # The body came to rest, and has not been moved or driven since: it sleeps
+            # until another body touches it.
             if still and may_rest(m.control[i], m.demand, m.vel, i):
                 work.kind[i] = ASLEEP
                 continue
@@ -177,6 +241,7 @@ def classify_rows(
             work.kind[i] = MOVER
             moved = moved or stands_elsewhere(mass.seen, i, m.pose)
             x, y, _ = start_pose(m.before, m.pose, mass.seen, in_hand, i)
+            # The fastest mover determines how far to search for movers.
             far = max(far, length(m.pose[i, 0] - x, m.pose[i, 1] - y))
 
     return masses, awake, moved, far, thin
@@ -186,7 +251,19 @@ def classify_rows(
 def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
     """Mark bodies with mass, and movers near them, with the provisional slot 0.
 
-    Returns whether such a mover has moved.
+    Parameters
+    ----------
+    m, mass
+        See `step_masses`.
+    work : Workspace
+        Workspace of the step, with `kind`. In-place: `slot_of`.
+    far : float
+        Greatest distance of any body in this step, m.
+
+    Returns
+    -------
+    bool
+        Whether such a mover has moved.
     """
     moved = False
     for i in range(m.pose.shape[0]):
@@ -199,6 +276,8 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
         # A pushed body may move as far as its pusher, and a light one even twice as
         # far.
         near = m.radius[i] + MOVER_RANGE + 2.0 * far
+        # Bins have positions from the start of the step: a mover may have left its
+        # cell.
         wide = near + m.bin_reach[0] + m.bin_reach[1]
         i0, i1 = bin_span(
             x - wide, x + wide, m.bin_frame[0], m.bin_frame[2], m.bin_shape[0]
@@ -206,13 +285,14 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
         j0, j1 = bin_span(
             y - wide, y + wide, m.bin_frame[1], m.bin_frame[2], m.bin_shape[1]
         )
+
         for j in range(j0, j1 + 1):
             for k in range(
                 m.bin_start[j * m.bin_shape[0] + i0],
                 m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0,
             ):
                 row = m.bin_rows[k]
-                # Slot 0: already found near another body.
+                # Slot 0 marks a mover that was already found near another body.
                 if work.kind[row] != MOVER or work.slot_of[row] == 0:
                     continue
 

@@ -32,7 +32,22 @@ SEGMENTS_IN_LINE = CACHE_LINE // 32
 def cells_around(
     grid: Grid, x: float, y: float, reach: float
 ) -> tuple[int, int, int, int]:
-    """Return the columns and rows of cells within `reach` m of (x, y); see `wide_cells`."""
+    """Return the columns and rows of grid cells around a place.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Place in the frame of the world, m.
+    reach : float
+        Half of the edge of the square around it, m.
+
+    Returns
+    -------
+    tuple of int
+        First and last column, first and last row, as for `wide_cells`.
+    """
     inv = 1.0 / grid.h
     i0, i1 = bin_span(x - reach, x + reach, grid.x0, inv, grid.nx)
     j0, j1 = bin_span(y - reach, y + reach, grid.y0, inv, grid.ny)
@@ -43,7 +58,17 @@ def cells_around(
 def wide_cells_around(
     grid: Grid, x: float, y: float, reach: float
 ) -> tuple[int, int, int, int]:
-    """Return `wide_cells` of a place and a reach, m."""
+    """Return the `wide_cells` around a place.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Place in the frame of the world, m.
+    reach : float
+        Half of the edge of the square around it, m.
+    """
     inv = 1.0 / grid.h
     gx, gy, far = (x - grid.x0) * inv, (y - grid.y0) * inv, reach * inv
     return wide_cells(grid, (gx - far, gx + far, gy - far, gy + far))
@@ -51,7 +76,17 @@ def wide_cells_around(
 
 @inline_kernel
 def fetch_cells(grid: Grid, x: float, y: float, reach: float) -> None:
-    """Prefetch list starts of cells within `reach` m of (x, y), and clearances."""
+    """Prefetch the list starts of cells around a sensor, and clearances of its cell.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Place of the sensor in the frame of the world, m.
+    reach : float
+        Greatest range of the sensor, m.
+    """
     nx, ny, clear = grid.nx, grid.ny, grid.clear_flat
     here = int((y - grid.y0) / grid.h) * nx + int((x - grid.x0) / grid.h)
     # A sensor outside of the grid has no cell; its rays enter at the border.
@@ -65,9 +100,21 @@ def fetch_cells(grid: Grid, x: float, y: float, reach: float) -> None:
 
 @inline_kernel
 def fetch_walls(grid: Grid, x: float, y: float, reach: float, beams: int) -> None:
-    """Prefetch the walls within `reach` m of (x, y).
+    """Prefetch the walls around a sensor.
 
     Call it some time after `fetch_cells`, because it reads the lists.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Place of the sensor in the frame of the world, m.
+    reach : float
+        Greatest range of the sensor, m.
+    beams : int
+        Number of its beams, which decides whether the lists of wide cells or the cells
+        of the grid are prefetched.
     """
     wide = wide_cells_around(grid, x, y, reach)
     if has_few_walls(grid, wide, beams):
@@ -85,7 +132,15 @@ def fetch_walls(grid: Grid, x: float, y: float, reach: float, beams: int) -> Non
 
 @inline_kernel
 def fetch_listed(grid: Grid, wide: tuple[int, int, int, int]) -> None:
-    """Prefetch the listed walls of wide cells."""
+    """Prefetch the listed walls of wide cells.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    wide : tuple of int
+        First and last column, first and last row, as from `wide_cells`.
+    """
     walls = grid.walls
     for j in range(wide[2], wide[3] + 2):
         begin, end = list_of(grid.wall_start, grid.wall_nx, grid.wall_ny, wide, j)
@@ -101,6 +156,15 @@ def fetch_clearances(
     """Prefetch the clearances of cells.
 
     Rays do not turn back, so that each quadrant of directions needs a quarter of them.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world.
+    x, y : float
+        Place of the sensor in the frame of the world, m.
+    cells : tuple of int
+        First and last column, first and last row of the grid.
     """
     nx, ny, clear = grid.nx, grid.ny, grid.clear_flat
     i0, i1, j0, j1 = cells

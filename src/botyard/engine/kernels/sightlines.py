@@ -34,7 +34,8 @@ from botyard.engine.kernels.strips import (
 from botyard.engine.layout import F8, I8, World
 from botyard.numerics.elementary import atan2, cosine_sine
 
-# `Visible.LASER`: kernels take plain numbers. Such devices use infrared light.
+# The number of `Visible.LASER`, because kernels take no enumerations. Devices for links
+# use infrared light.
 LIGHT = 2
 LEEWAY = 1.0 + 1e-9
 """Factor of radii in the test before the exact one, for rounding."""
@@ -74,9 +75,20 @@ def crosses_outline(
     dy: float,
     length: float,
 ) -> bool:
-    """Return whether a line crosses an outline, the polygons `first` … `end` − 1.
+    """Return whether a line crosses the outline of a body.
 
-    The line starts at (x, y), m, in direction (dx, dy).
+    Parameters
+    ----------
+    corners, vert_start : (n_verts, 2) float64, (n_parts + 1,) int64
+        `Bodies.world`, m, and `Bodies.vert_start`.
+    first, end : int
+        Polygons of the body: first … end − 1.
+    x, y : float
+        Start of the line, m.
+    dx, dy : float
+        Direction of the line, a unit vector.
+    length : float
+        Length of the line, m.
     """
     for p in range(first, end):
         v0, v1 = vert_start[p], vert_start[p + 1]
@@ -94,9 +106,21 @@ def crosses_outline(
 def is_behind_body(
     world: World, near: I8, count: int, row: int, other: int, length: float
 ) -> bool:
-    """Return whether one of the bodies `near`, (`count`,), hides `other` from `row`.
+    """Return whether a body hides a robot from another one.
 
-    Bodies that lasers do not see hide nothing. `length`: distance of both, m.
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    near : (m,) int64
+        Rows of the bodies that may hide the robot; those that lasers do not see hide
+        nothing.
+    count : int
+        Number of rows in `near`.
+    row, other : int
+        Rows of the robot that looks, and of the one that it looks for.
+    length : float
+        Distance of both, m, greater than 0.
     """
     bodies, pose, classes = world.bodies, world.state.pose, world.state.mask
     corners, part_start, vert_start, radius = (
@@ -107,12 +131,15 @@ def is_behind_body(
     )
     x, y = pose[row, 0], pose[row, 1]
     dx, dy = (pose[other, 0] - x) / length, (pose[other, 1] - y) / length
+    # Compute the line in the same direction for both robots: rounding must not let only
+    # one of them see the other.
     a, b = min(row, other), max(row, other)
     for k in range(count):
         body = near[k]
         wide = radius[body] * LEEWAY
         rx, ry = pose[body, 0] - x, pose[body, 1] - y
         along = rx * dx + ry * dy
+        # Test the circle of the body first, because most bodies are far from the line.
         if (
             abs(rx * dy - ry * dx) > wide
             or along < -wide
@@ -139,9 +166,20 @@ def is_behind_body(
 
 @merged_kernel
 def is_behind_wall(world: World, row: int, other: int, length: float) -> bool:
-    """Return whether a wall stands between two bodies `length` m apart."""
+    """Return whether a wall stands between two bodies `length` m apart.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    row, other : int
+        Rows of the bodies. The order does not matter: the line runs from the lower row.
+    length : float
+        Distance of both, m, greater than 0.
+    """
     grid, pose = world.grid, world.state.pose
     a, b = min(row, other), max(row, other)
+    # The walk through the grid divides by both components.
     dx = away_from_zero((pose[b, 0] - pose[a, 0]) / length)
     dy = away_from_zero((pose[b, 1] - pose[a, 1]) / length)
     gx, gy = (pose[a, 0] - grid.x0) / grid.h, (pose[a, 1] - grid.y0) / grid.h
@@ -155,7 +193,25 @@ def list_opaque(
 ) -> int:
     """Keep the robots that a search has found, and the bodies that may hide them.
 
-    Returns their count, see `find_links`.
+    Parameters
+    ----------
+    world : World
+        Arrays of the world.
+    robot_of : (m,) int64
+        Number of each body among the robots; −1: none.
+    radius : float
+        Greatest range of the links, m.
+    behind : int
+        Bit 1 (value 2): bodies hide robots.
+    strips : Strips
+        Found points in `away` and `who`. In-place: the kept ones move to the start.
+    found : int
+        Number of found points.
+
+    Returns
+    -------
+    int
+        Number of kept points.
     """
     radii, classes = world.bodies.radius, world.state.mask
     away, who = strips.away, strips.who
@@ -174,7 +230,15 @@ def list_opaque(
 
 @inline_kernel
 def bearing_of(pose: F8, row: int, other: int) -> float:
-    """Return the bearing of a body in the frame of another one, rad in (−π, π]."""
+    """Return the bearing of a body in the frame of another one, rad in (−π, π].
+
+    Parameters
+    ----------
+    pose : (n, 3) float64
+        Poses in the frame of the world: m, m, rad.
+    row, other : int
+        Rows of the body that looks, and of the one that it looks at.
+    """
     dx, dy = pose[other, 0] - pose[row, 0], pose[other, 1] - pose[row, 1]
     c, s = cosine_sine(pose[row, 2])
     bearing = atan2(c * dy - s * dx, c * dx + s * dy)
@@ -184,11 +248,19 @@ def bearing_of(pose: F8, row: int, other: int) -> float:
 
 @merged_kernel
 def join_links(links: LinkArrays) -> int:
-    """Move all links together, and return their number."""
+    """Move all links together, and return their number.
+
+    Parameters
+    ----------
+    links : LinkArrays
+        Links with gaps: robot i owns the places offsets[i] … ends[i] − 1. In-place: the
+        links follow each other, and `offsets` has their borders.
+    """
     offsets, ends, senders, ranges, bearings = links
     total = np.int64(0)
     for i in range(ends.shape[0]):
         first = offsets[i]
+        # Reads never follow writes, so that the links can move within one array.
         offsets[i] = total
         for p in range(first, ends[i]):
             senders[total], ranges[total] = senders[p], ranges[p]
@@ -246,14 +318,17 @@ def find_links(
         for q in range(start[s], start[s + 1]):
             row = item[q]
             robot = robot_of[row]
-            # A box
+            # A negative number marks a box, which has no links.
             if robot < 0:
                 continue
+            # The margin makes up for rounding: the exact test follows.
             limit = reach * reach * MARGIN + LEAST_SQUARE
+            # With room for all bodies the search never has to drop any.
             found = collect(strips, s, q, limit, m, m + 1)
             count = list_opaque(world, robot_of, radius, behind, strips, found)
             write_nearest(strips.away, strips.who, count, near, far, count)
-            # No wall is nearer: most links of open worlds need no walk to be found free.
+            # Within this distance there are no walls: most links of open worlds need no walk
+            # through the grid.
             free = wall_distance(
                 grid.clear,
                 grid.x0,
@@ -264,6 +339,7 @@ def find_links(
                 pose[row, 0],
                 pose[row, 1],
             )
+            # Each robot has room for its links; `join_links` removes the gaps.
             at = offsets[robot]
             for p in range(count):
                 other, apart = near[p], far[p]

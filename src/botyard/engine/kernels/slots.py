@@ -119,16 +119,31 @@ def fill_slots(
 ) -> tuple[int, int, float]:
     """Number the slots in the order of `State.uid` and fill them.
 
-    Returns their count, the array that is too small, and the highest speed of a mover.
+    Parameters
+    ----------
+    m, shapes, mass
+        See `step_masses`.
+    work : Workspace
+        Workspace of the step, with `kind`, and `slot_of` ≥ 0 for participants. Output:
+        `slots`, `flags` and `slot_of`.
+    dt : float
+        Duration of the step, s.
+
+    Returns
+    -------
+    tuple of (int, int, float)
+        Number of slots, `OK` or the array that is too small, and the highest speed of a
+        mover, m/s.
     """
     slots, flags, fastest = work.slots, work.flags, 0.0
-    # The first two rows are for a wall.
+    # The first two rows of corners are reserved for a wall.
     count, corners = np.int64(0), np.int64(2)
     for n in range(m.order.shape[0]):
         i = m.order[n]
-        # It does not take part in this step.
+        # A body with a negative slot does not take part in this step.
         if work.slot_of[i] < 0:
             continue
+        # One slot is reserved for the walls.
         if count + 1 >= slots.shape[0]:
             return 0, MORE_SLOTS, 0.0
         size = (
@@ -137,6 +152,8 @@ def fill_slots(
         )
         if corners + size > work.corners.shape[0]:
             return 0, MORE_CORNERS, 0.0
+
+        # Clear the slot, because the workspace holds values of an earlier step.
         for k in range(slots.shape[1]):
             slots[count, k] = 0.0
         flags[count, ROW], flags[count, KIND], flags[count, CORNERS] = (
@@ -151,6 +168,7 @@ def fill_slots(
             flags[count, JAMMED],
         ) = (
             m.control[i],
+            # The other bit requests notes of obstacles, which need no sectors.
             int(m.feels[i]) & 1,
             0,
             -1,
@@ -161,6 +179,7 @@ def fill_slots(
             m.radius[i],
         )
         fill_common(slots, count, shapes.values, i)
+
         if work.kind[i] == MOVER:
             begin = start_pose(m.before, m.pose, mass.seen, m.held[i] == 1, i)
             # A body that was placed, is new, or has just become solid, wakes bodies
@@ -186,11 +205,11 @@ def fill_slots(
         corners += size
         count += 1
 
-    # Values of walls
+    # Fill the slot of the walls.
     for k in range(slots.shape[1]):
         slots[count, k] = 0.0
-    # Friction and restitution of a contact are products: a wall leaves the body's
-    # values.
+    # Friction and restitution of a contact are products, so that a factor of 1 keeps
+    # the body's values.
     slots[count, MU] = slots[count, E] = 1.0
     flags[count, KIND] = NOTHING
     return int(count), OK, fastest
@@ -198,9 +217,18 @@ def fill_slots(
 
 @merged_kernel
 def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
-    """Write values that all kinds of slots have.
+    """Write values that all slots have: friction, restitution, and empty bounds.
 
-    They are friction, restitution, and empty bounds.
+    Parameters
+    ----------
+    slots : (p, SLOTS) float64
+        `Workspace.slots`. In-place.
+    s : int
+        Slot.
+    values : (n, VALUES) float64
+        `MassShapes.values`.
+    i : int
+        Row of the body.
     """
     slots[s, MU], slots[s, E] = values[i, FRICTION], values[i, RESTITUTION]
     slots[s, X_LO] = slots[s, Y_LO] = math.inf
@@ -219,14 +247,32 @@ def fill_mover(
     depth: float,
     dt: float,
 ) -> None:
-    """Fill the slot of a mover.
-
-    It moves from `begin` to its pose at constant velocity.
+    """Fill the slot of a mover, which moves to its pose at constant velocity.
 
     Its inverse mass is 0, so that it cannot be pushed.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place.
+    s : int
+        Slot.
+    begin : tuple of float
+        Pose at the start of the step, see `start_pose`.
+    pose : (n, 3) float64
+        Poses after bodies without mass have moved: m, m, rad.
+    i : int
+        Row of the body.
+    put : bool
+        Whether it was placed from outside. Then it wakes bodies that it touches.
+    depth : float
+        `MassState.depth` of the body, m.
+    dt : float
+        Duration of the step, s.
     """
     slots[s, SX], slots[s, SY], slots[s, STH] = begin
-    # Like walls, movers leave the other body's friction and restitution.
+    # Like walls, movers have the factor 1, which keeps the other body's friction and
+    # restitution.
     slots[s, MU] = slots[s, E] = 1.0
     slots[s, TX], slots[s, TY], slots[s, TTH] = (
         pose[i, 0] - begin[0],
@@ -264,6 +310,23 @@ def fill_mass(
     """Fill the slot of a body with mass.
 
     It gets pose and velocity of the centre of mass, masses, friction, damping, gains.
+
+    Parameters
+    ----------
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        `Workspace.slots` and `Workspace.flags`. In-place.
+    s : int
+        Slot.
+    values : (n, VALUES) float64
+        `MassShapes.values`.
+    before, before_vel : (n, 3) float64
+        Poses, m, m, rad, and velocities in the bodies' frames before the step.
+    vel, demand : (n, 3) float64
+        Velocities that the motors demand, and `State.demand`.
+    i : int
+        Row of the body.
+    seen, floor : (n, 3) float64
+        Columns of `MassState`.
     """
     x, y, th = before[i, 0], before[i, 1], before[i, 2]
     c, sine = cosine_sine(th)
@@ -275,7 +338,8 @@ def fill_mass(
         sine * slots[s, OX] + c * slots[s, OY],
     )
     slots[s, X], slots[s, Y] = x + ax, y + ay
-    # Not NaN
+
+    # Only NaN differs from itself: it marks a new body.
     known = seen[i, 0] == seen[i, 0]
     # A body that was placed from outside is at rest.
     if not known or not stands_elsewhere(seen, i, before):
@@ -297,6 +361,7 @@ def fill_mass(
         inertia * slots[s, W],
     )
     motors = flags[s, CONTROL] == MOTORS
+
     for k in range(3):
         slots[s, A1 + k] = vel[i, k] if motors else demand[i, k]
         slots[s, JX + k] = floor[i, k]

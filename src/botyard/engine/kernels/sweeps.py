@@ -67,13 +67,27 @@ def clearance(
 ) -> float:
     """Return the distance of a body from things near its arc, m.
 
-    The body is at `part` of the arc, 0 … 1.
-
     This is the narrow phase. The distance is not positive if the body touches
-    something. A distance above `enough` need not be exact. See `polygon_gap`. With
-    `escaping`, things that the body's origin does not approach are ignored: a body that
-    already overlaps something may move away from it. Writes the body's corners there to
-    `Bodies.scratch`.
+    something. See `polygon_gap`.
+
+    Parameters
+    ----------
+    grid : Grid
+        Static world; the first `sweep.segments` entries of `near` are tested.
+    pose : (n, 3) float64
+        Poses of all bodies: m, m, rad.
+    bodies : Bodies
+        Outlines; `world` has the corners of other bodies. Output: `scratch`, the
+        corners of this body at that part of its arc, m.
+    sweep : Sweep
+        Arc of the body.
+    part : float
+        Part of the arc at which the body stands, 0 … 1.
+    enough : float
+        Distance above which the result need not be exact, m.
+    escaping : bool
+        Ignore things that the body's origin does not approach: a body that already
+        overlaps something may move away from it.
     """
     dx, dy, dth = sweep.dx * part, sweep.dy * part, sweep.dth * part
     seg, x0, y0, h, world = grid.seg, grid.x0, grid.y0, grid.h, bodies.world
@@ -88,7 +102,8 @@ def clearance(
     u, v = turning(dth)
     ax, ay = u * dx - v * dy, v * dx + u * dy
     x, y = old_x + cosine * ax - sine * ay, old_y + sine * ax + cosine * ay
-    # Sine and cosine of the turn
+
+    # Sine and cosine of the turn.
     u, v = u * dth, 1.0 - v * dth
     c, s = cosine * v - sine * u, sine * v + cosine * u
     p0, p1, radius = (
@@ -99,11 +114,12 @@ def clearance(
     v0 = vert_start[p0]
     place_corners(bodies.verts, v0, vert_start[p1], x, y, c, s, placed, 0)
     gap = math.inf
+
     for n in range(sweep.segments):
         k = grid.near[n]
         ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
         bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
-        # Things that it moves away from cannot stop it.
+        # Bodies and walls that it moves away from cannot stop it.
         if (
             not escaping
             or segment_distance(x, y, ax, ay, bx, by)
@@ -123,7 +139,7 @@ def clearance(
         ox, oy = pose[other, 0], pose[other, 1]
         apart = length(x - ox, y - oy)
         beyond = apart - radius - bodies.radius[other]
-        # Their circles are so far apart that the exact gap does not matter.
+        # The circles are so far apart that the exact gap does not matter.
         if beyond > enough:
             gap = min(gap, beyond)
         elif not escaping or apart < length(old_x - ox, old_y - oy) - ALONG:
@@ -155,19 +171,27 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
 
     This is continuous collision detection by marching, then root finding. The arc is
     tested at places so close that nothing fits between them. Between the last free and
-    the first blocked one, a place is searched that is free by at most `CONTACT`. The
-    search takes twice the place expected from the gaps at both ends (regula falsi),
-    then once the middle (bisection), and so on. A body that overlaps something before
-    it moves may move away from it (COL-009). All trials are made in one place of the
-    loop, so that `clearance` is compiled once.
+    the first blocked place, the search looks for a place at most `CONTACT` away from
+    the obstacle. It tries the place expected from the gaps at both ends (regula falsi)
+    two times, then the middle (bisection) once, and so on. A body that overlaps
+    something before it moves may move away from it (COL-009). All trials are made in
+    one place of the loop, so that `clearance` is compiled once.
+
+    Parameters
+    ----------
+    grid, pose, bodies
+        See `clearance`; `Bodies.scratch` is workspace.
+    sweep : Sweep
+        Arc of the body; its length must be greater than 0.
     """
     reach = length(sweep.dx, sweep.dy)
     # A move shorter than half the body's width cannot jump over anything.
     steps = max(1, int(math.ceil(reach / bodies.inner[sweep.row])))
     n, low, high, f = 1, 0.0, 1.0, 0.0
     gap_low, gap_high = reach, -reach
-    # A number that is compared in the call: with a literal False Numba would compile
-    # all of `clearance` once more.
+
+    # Pass a number that is compared in the call: for a literal False, Numba would
+    # compile all of `clearance` once more.
     escaping = 0
     stage, expected = MARCH, 0
     while True:
@@ -178,10 +202,10 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
         elif stage == ESCAPE:
             f = CONTACT / reach
         elif expected < 2:
-            # Regula falsi: the gap is nearly linear between two places.
+            # Regula falsi: the gap is nearly linear between two positions.
             f = low + (high - low) * (gap_low - 0.5 * CONTACT) / (gap_low - gap_high)
         else:
-            # Otherwise bisection, which bounds the number of trials.
+            # In the other case bisect, which bounds the number of trials.
             f = 0.5 * (low + high)
 
         gap = clearance(grid, pose, bodies, sweep, f, reach, escaping == 1)
@@ -195,18 +219,18 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
                 continue
 
             high, gap_high = f, min(gap, -ALONG)
-            # Blocked at the first place: perhaps it overlapped something before it
-            # moved.
+            # The body is blocked at the first position: perhaps it overlapped an
+            # obstacle before it moved.
             stage = AT_START if n == 1 and escaping == 0 else REFINE
         elif stage == AT_START:
-            # It did: test whether it moves away.
+            # The body overlapped an obstacle at its start: test whether it moves away.
             if gap <= 0.0:
                 escaping, stage = 1, ESCAPE
                 continue
 
             gap_low, stage = min(gap, reach), REFINE
         elif stage == ESCAPE:
-            # It hits at once an obstacle that it approaches.
+            # The body approaches an obstacle that it touches already.
             if gap <= 0.0:
                 break
             low, gap_low, stage = f, min(gap, reach), MARCH
@@ -217,7 +241,8 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
             else:
                 high, gap_high = f, min(gap, -ALONG)
 
-        # Near enough: to the obstacle, or along its arc.
+        # The position is near enough: to the obstacle, or to the exact position along
+        # the arc.
         if stage == REFINE and (gap_low <= CONTACT or (high - low) * reach <= CONTACT):
             break
 

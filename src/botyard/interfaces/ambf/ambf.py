@@ -1,8 +1,8 @@
-"""`Ambf`: offers the world and all objects to transports.
+"""Offer of the world and all objects to AMBF clients, on any number of transports (`Ambf`).
 
-It updates the list of objects, and lets a client step the world. Rates and watchdogs
-use wall time, as in the original. While a client steps the world, watchdogs of commands
-use simulated time. Commands take effect at the start of the next step.
+`Ambf` updates the list of objects, and lets a client step the world. Rates and
+watchdogs use wall time, as in AMBF. While a client steps the world, watchdogs of
+commands use simulated time. Commands take effect at the start of the next step.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from botyard.interfaces.ambf.fixtures import (
     ViewObject,
     robot_vehicle,
 )
+from botyard.interfaces.ambf.objectcontext import ObjectContext, stamp_now
 from botyard.interfaces.ambf.objects import AMBF, AmbfObject
 from botyard.interfaces.ambf.rangesensors import SensorObject
 from botyard.interfaces.ambf.robotsensors import laser_object, ray_object, sonar_object
-from botyard.interfaces.ambf.surroundings import Surroundings, stamp_now
 from botyard.interfaces.ros.transport import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import Offer, VehicleSpec, ViewSpec
@@ -43,9 +43,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 IDLE_POLL_S: Final = 0.004
-"""Poll interval for due states while no object is commanded, s."""
+"""Interval at which due states are looked for while no object is commanded, s."""
 BUSY_POLL_S: Final = 0.001
-"""Poll interval for due states while an object is commanded, s."""
+"""Interval at which due states are looked for while an object is commanded, s."""
 CAMERA: Final = ViewSpec(
     name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/")
 )
@@ -57,7 +57,7 @@ LIGHT: Final = ViewSpec(
 )
 WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "the protocol only has objects with states and commands, stepping and resets"
+    name: "the protocol has only states and commands of objects, steps and resets"
     for name in (
         "Undo",
         "Redo",
@@ -71,16 +71,24 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "AddEach",
         "AddRobot",
         "AddRobots",
+        "ClearField",
+        "MarkFloor",
+        "RemoveZone",
+        "SetZone",
         "ClearMap",
         "CloneRobots",
         "CommandDevice",
+        "DockRobots",
         "Drive",
         "EnableMotors",
         "Exit",
+        "FindPlaces",
         "FreeMaps",
+        "GoTo",
         "Hold",
         "HoldTime",
         "LoadMap",
+        "LookAtMap",
         "LoadWorld",
         "MoveJoystick",
         "Pause",
@@ -91,6 +99,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "Resume",
         "RotateLog",
         "SendMap",
+        "SendRobots",
+        "SetCharge",
         "SetAnalogInput",
         "SetBodyInfo",
         "SetBodyState",
@@ -107,11 +117,11 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "WritePicture",
     )
 }
-"""Operations without a topic in AMBF."""
+"""Operations for which AMBF has no topic, with the reason for each."""
 
 
 class WorldObject(AmbfObject):
-    """The world object: time, and stepping by a client."""
+    """AMBF's object for the world: it reports time, and lets a client step the world."""
 
     def __init__(self, ambf: Ambf) -> None:
         self._templates: dict[str, Template] = {}
@@ -154,7 +164,7 @@ class WorldObject(AmbfObject):
         return Template(make, [self.header_format(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
-        """Execute a World command: lockstep."""
+        """Execute a World command of a client, which holds and steps simulated time."""
         self.ambf.control.do(
             self.ambf.stepper,
             Throttle(
@@ -165,8 +175,8 @@ class WorldObject(AmbfObject):
         )
 
 
-class Ambf(Surroundings):
-    """Offers the world and its objects.
+class Ambf(ObjectContext):
+    """AMBF interface of a simulation, which offers the world and its objects.
 
     Parameters
     ----------
@@ -231,13 +241,20 @@ class Ambf(Surroundings):
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time while a client steps the world; see `Surroundings`."""
+        """Simulated time while a client steps the world; see `ObjectContext`."""
         return self.sim.time if self.lockstep.is_held else None
 
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Return the body that the first hitting ray hits; None without a hit."""
+        """Return the body that the first hitting ray hits; None without a hit.
+
+        Parameters
+        ----------
+        sensor : str
+            Name of the sensor object, or its topic; only the last part of a topic is
+            compared.
+        """
         short = sensor.rpartition("/")[2]
         for thing in self._objects.values():
             if isinstance(thing, SensorObject) and thing.name == short:
@@ -246,11 +263,18 @@ class Ambf(Surroundings):
         return None
 
     def add(self, transport: Carrier) -> None:
-        """Add a transport, and offer all topics on it."""
+        """Add a transport, and offer all topics on it.
+
+        Parameters
+        ----------
+        transport : Carrier
+            Transport of topics. Objects that are added later are also offered on it.
+        """
         self._sync()
         self._transports.append(transport)
         for thing in self._objects.values():
             thing.channel.offer(transport)
+
         # Only this generation has topics for resets.
         if self.generation == "2.0" and self.control.allows(AMBF, Reset):
             resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
@@ -268,13 +292,22 @@ class Ambf(Surroundings):
             ]
 
     def remove(self, transport: Carrier) -> None:
-        """Remove a transport, and withdraw the topics from it."""
+        """Remove a transport, and withdraw the topics from it.
+
+        If it is the last transport, all commands end, as no client could stop the
+        robots.
+
+        Parameters
+        ----------
+        transport : Carrier
+            Transport that was added before.
+        """
         self._transports.remove(transport)
         for thing in self._objects.values():
             thing.channel.withdraw(transport)
         for handle in self._resets.pop(transport, ()):
             handle.close()
-        # No client is left that could stop the robots.
+        # No remaining client could stop the robots.
         if not self._transports:
             for thing in self._objects.values():
                 thing.cease()
@@ -287,6 +320,7 @@ class Ambf(Surroundings):
             return
         self._known = revision
         wanted = self._wanted()
+
         # A name may now belong to another body, so the source of each object is
         # compared as well.
         for key in [
@@ -297,6 +331,7 @@ class Ambf(Surroundings):
             thing = self._objects.pop(key)
             for transport in self._transports:
                 thing.channel.withdraw(transport)
+
             # The path is free again for an object of the same name.
             self._paths.pop(thing.channel.path, None)
             for act in [
@@ -310,7 +345,7 @@ class Ambf(Surroundings):
             if key not in self._objects:
                 try:
                     thing = self._objects[key] = make()
-                # Its parent has been removed.
+                # The parent of this object has been removed.
                 except KeyError:
                     continue
 
@@ -319,9 +354,9 @@ class Ambf(Surroundings):
                     thing.channel.offer(transport)
 
     def _wanted(self) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """Return all objects that should exist, each with its source and factory.
+        """Return all objects that must exist, each with its source and a function that makes it.
 
-        The order is the order of dependency.
+        Each object follows the objects on which it depends.
         """
         sim, d = self.sim, self.sim.core.descriptions.described
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {
@@ -341,6 +376,7 @@ class Ambf(Surroundings):
         }
         for name in (*sim.core.box_names, *d.carried):
             offer = self.rated(d.offers.get(name, Offer()))
+
             # Description files may hide a body from the topics.
             if offer.passive:
                 continue
@@ -387,7 +423,7 @@ class Ambf(Surroundings):
                     partial(ActuatorObject, self, actuator),
                 )
 
-        # A world without a camera or light has a default one, as in the original.
+        # A world without a camera or light gets a default camera or light, as in AMBF.
         views = d.views
         for usual in (CAMERA, LIGHT):
             if not any(v.is_light == usual.is_light for v in views):
@@ -425,7 +461,8 @@ class Ambf(Surroundings):
             if dynamics is None
             else dynamics.inertia(self.sim.core.engine.rows[name])
         )
-        # The original's gains: 20 and 10 times the mass; twice the square root damps
+
+        # AMBF's gains are 20 and 10 times the mass; twice the square root damps
         # critically.
         linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
         damped = PoseController(
@@ -481,7 +518,7 @@ class Ambf(Surroundings):
     # -- reset
 
     def _reset(self, _message: Any) -> None:
-        """Reset all objects."""
+        """Reset all objects and bodies of the world."""
         self.control.do(AMBF, Reset())
         for joints in self.sim.core.descriptions.joints.values():
             for joint in joints:
@@ -491,12 +528,12 @@ class Ambf(Surroundings):
             if isinstance(thing, ViewObject):
                 thing.reset()
 
-        # A command that goes on would move the bodies away from their start poses at
+        # A command that continues would move the bodies away from their start poses at
         # once.
         self._cease_all()
 
     def _reset_bodies(self, _message: Any) -> None:
-        """Reset the bodies with mass."""
+        """Reset the bodies with mass to their start poses."""
         names = (*self.sim.robots, *self.sim.core.box_names)
         self.control.do(
             AMBF,
@@ -521,8 +558,8 @@ class Ambf(Surroundings):
         try:
             act()
         except BotyardError as error:
-            # The body has gone, or the operation is denied: later steps would fail as
-            # well.
+            # The body was removed, or the operation is denied: later steps would fail
+            # as well.
             log.warning("%s: %s; command dropped", key, error)
             self._step_hooks.pop(key, None)
         except Exception:
@@ -530,7 +567,7 @@ class Ambf(Surroundings):
             raise
 
     def on_snapshot(self, now: float) -> None:
-        """Publish the states that are due."""
+        """Publish the states of objects that are due after a step."""
         if self._transports and not self.lockstep.is_busy:
             self._publish()
 
@@ -539,7 +576,7 @@ class Ambf(Surroundings):
         now, stamp = self.now(), stamp_now()
         for thing in self._objects.values():
             thing.channel.states.run(thing.check, now)
-        # The world comes last: a client takes its state as the end of the step.
+        # Publish the world last: clients treat its state as the end of the step.
         for thing in (
             *(t for t in self._objects.values() if t is not self._world),
             self._world,
@@ -564,7 +601,7 @@ class Ambf(Surroundings):
             yield pause
             if self._closed:
                 return
-            # Otherwise steps come often enough.
+            # If steps publish more often, nothing needs to be published here.
             if self._transports and self.now() - self._published > pause:
                 self._publish()
 

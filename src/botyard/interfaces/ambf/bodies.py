@@ -12,12 +12,12 @@ from botyard.devices.joints import Joint, JointCommand
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.joints import FreeJoint, JointView
+from botyard.interfaces.ambf.objectcontext import ObjectContext
 from botyard.interfaces.ambf.objects import (
     AmbfObject,
     finite,
     floats,
 )
-from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
 from botyard.numerics.elementary import cosine_sine
@@ -29,22 +29,33 @@ ZERO: Final = (0.0, 0.0, 0.0)
 
 
 class Body(AmbfObject):
-    """Base class of bodies.
+    """Base class of AMBF objects that stand for bodies.
 
-    It encodes the state by filling numbers into a template. Subclasses define pose,
-    velocity and commands.
+    The class encodes the state by filling numbers into a template. Subclasses define
+    pose, velocity and commands.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    name : str
+        Name of the object.
+    offer : Offer
+        Namespace, rates and lists of its state.
+    joints : sequence of JointView
+        Joints below the body, in the order of the lists in its state and commands.
     """
 
     def __init__(
         self,
-        ambf: Surroundings,
+        ambf: ObjectContext,
         name: str,
         offer: Offer,
         joints: Sequence[JointView] = (),
     ) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
         self.joints = tuple(joints)
-        """All joints below it in the tree, in the order of the lists in its state (§5).
+        """All joints below the body in the tree, in the order of the state's lists (§5).
         """
         old = self.is_first_generation = ambf.generation == "master"
         self.children = bool(offer.children)
@@ -57,25 +68,25 @@ class Body(AmbfObject):
     # -- overridden by kinds of bodies
 
     def pose(self) -> Pose:
-        """Return the pose in the world, m, m, rad."""
+        """Return the pose of the body in the world, m, m, rad."""
         raise NotImplementedError
 
     def velocity(self) -> tuple[float, float, float]:
-        """Return the velocity (vx, vy, w) in its own axes, m/s and rad/s."""
+        """Return the velocity (vx, vy, w) in the axes of the body, m/s and rad/s."""
         return ZERO
 
     def wrench(self) -> tuple[float, float, float]:
-        """Return the net force (x, y), N, and torque, N·m, in world axes."""
+        """Return the net force (x, y), N, and torque, N·m, on the body, in world axes."""
         return ZERO
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Mass and friction; None for a kinematic body."""
+        """Mass properties of the body; None for a kinematic body."""
         return None
 
     @property
     def inertia(self) -> float:
-        """Moment of inertia about the vertical, kg·m²."""
+        """Moment of inertia of the body about the vertical, kg·m²."""
         return 0.0
 
     def quantities(
@@ -84,6 +95,19 @@ class Body(AmbfObject):
         """Return pose, velocity, wrench, mass and inertia in one call.
 
         One call is faster, and states are encoded a thousand times a second.
+
+        Returns
+        -------
+        pose : (x, y, th)
+            Pose in the world, m, m, rad.
+        velocity : (vx, vy, w)
+            Velocity in the axes of the body, m/s, m/s, rad/s.
+        wrench : (fx, fy, torque)
+            Force in the axes of the world, N, and torque, N·m.
+        mass : float
+            Mass, kg; 0 without mass.
+        inertia : float
+            Moment of inertia about the centre of mass, kg·m².
         """
         return (
             self.pose(),
@@ -108,6 +132,7 @@ class Body(AmbfObject):
             else ()
         )
         about, userdata = self.userdata if self.is_first_generation else ("", ())
+
         # Everything that changes the length or a text of the message is in the key.
         key = (wire, self.children, self.joint_names, len(shown), about)
         template = self._templates.get(key)
@@ -149,7 +174,8 @@ class Body(AmbfObject):
                 )
             )
 
-        # Double-angle formulas: sine and cosine of the whole angle from the half angle.
+        # Double-angle formulas give sine and cosine of the whole angle from the half
+        # angle.
         c, s = (
             1.0 - 2.0 * sin * sin,
             2.0 * sin * cos,
@@ -169,12 +195,26 @@ class Body(AmbfObject):
             0.0,
             torque,
         )
+
         # All positions, then all velocities, then all efforts, as in the message.
         if shown:
             numbers = *numbers, *(j[k] for k in range(3) for j in shown)
         return template.fill(numbers)
 
     def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
+        """Return a template into which the numbers of the state are filled, in a wire format.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        shown : int
+            Number of joints whose positions are published.
+        extra : int
+            Number of values of the user data.
+        about : str
+            Description of the user data.
+        """
         a = self.ambf
         types = a.types
         old = self.is_first_generation
@@ -193,6 +233,8 @@ class Body(AmbfObject):
                 "sim_time": times[1],
                 "mass": times[2],
             }
+            # The order of the message: moments of inertia, position, orientation,
+            # twist (not in the oldest generation), wrench.
             fields["pInertia"] = point(*n[:3])
             fields["pose"] = types["geometry_msgs/Pose"](
                 point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:10])
@@ -229,8 +271,17 @@ class Body(AmbfObject):
     # -- commands
 
     def take(self, message: Any) -> None:
-        """Execute a command: body motion and joint commands."""
-        # A client may ask for the lists with a command; they then stay on.
+        """Execute a command: body motion and joint commands.
+
+        A joint value that is not finite is logged and ignored; the other joints still
+        move.
+
+        Parameters
+        ----------
+        message : object
+            Decoded command of the object's type.
+        """
+        # A command can request the lists; all later states then contain them.
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
         self.joint_positions |= bool(message.publish_joint_positions)
@@ -254,10 +305,11 @@ class Body(AmbfObject):
                 for k in range(len(message.joint_cmds))
             ]
 
-        # The body's own part comes first: it may fail, and joints then stay as they
-        # are.
+        # Execute the body's own part first: if it fails, the joints keep their
+        # commands.
         try:
             self.act_on(kind, message)
+
             for joint, how, value in zip(
                 self.joints, kinds, message.joint_cmds, strict=False
             ):
@@ -275,19 +327,45 @@ class Body(AmbfObject):
         return JointCommand(value) if value in (0, 1, 2) else JointCommand.EFFORT
 
     def act_on(self, kind: int, message: Any) -> None:
-        """Execute the part of a command that moves the body itself."""
+        """Execute the part of a command that moves the body itself.
+
+        Parameters
+        ----------
+        kind : int
+            `FORCE`, `POSITION` or `VELOCITY`, as ``cartesian_cmd_type``. Other numbers
+            are possible, as clients may send any.
+        message : object
+            Decoded command of the object's type.
+
+        Raises
+        ------
+        BotyardError
+            The body cannot obey; the joints then keep their former commands.
+        """
 
     def cease(self) -> None:
-        """End all commands."""
+        """End all commands to the body."""
         for joint in self.joints:
             joint.cease()
 
 
 class CarriedBody(Body):
-    """Child of a joint: parent and joint determine its pose; commands have no effect."""
+    """Child of a joint, whose pose follows from parent and joint; commands have no effect.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    name : str
+        Name of the object.
+    joint : Joint
+        Joint that carries the body.
+    offer : Offer
+        Namespace and rates of its state.
+    """
 
     def __init__(
-        self, ambf: Surroundings, name: str, joint: Joint, offer: Offer
+        self, ambf: ObjectContext, name: str, joint: Joint, offer: Offer
     ) -> None:
         self._joint = joint
         super().__init__(
@@ -295,7 +373,7 @@ class CarriedBody(Body):
         )
 
     def pose(self) -> Pose:
-        """Return the pose from its parent and the joint."""
+        """Return the pose in the world that follows from the parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
 
     def quantities(
@@ -305,8 +383,21 @@ class CarriedBody(Body):
         return self.pose(), ZERO, ZERO, self._joint.spec.mass, self._joint.spec.moment
 
 
-def joints_below(ambf: Surroundings, name: str) -> list[Joint]:
-    """Return all joints below a body in the tree, each before the joints of its child."""
+def joints_below(ambf: ObjectContext, name: str) -> list[Joint]:
+    """Return all joints below a body in the tree, each before the joints of its child.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    name : str
+        Name of the body.
+
+    Returns
+    -------
+    list of Joint
+        Joints, each once even if they form a loop; empty for a body without joints.
+    """
     found: list[Joint] = []
     for joint in ambf.sim.core.descriptions.joints.get(name, ()):
         # Joints may form loops, so each is visited once.

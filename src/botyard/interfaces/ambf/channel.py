@@ -1,4 +1,4 @@
-"""`Channel`: State and Command topics of one object, on all transports."""
+"""State and Command topics of one AMBF object, on all transports (`Channel`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger("botyard.ambf")
 
 
 class Channel:
-    """Publishes the states and receives the commands of one object.
+    """Sender of the states and receiver of the commands of one object.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Channel:
     state, command : str
         Names of the message types, without the package.
     make : callable
-        Makes the state message.
+        Returns the state message.
     take : callable
         Executes a command.
     pace : Pace, optional
@@ -62,8 +62,8 @@ class Channel:
         self.path = path
         self.pace = pace or Pace()
         self._take = take
-        self._commands = ErrorBarrier(log, f"{path}, at a command")
-        self.states = ErrorBarrier(log, f"{path}, while publishing")
+        self._commands = ErrorBarrier(log, f"{path}: executing a command")
+        self.states = ErrorBarrier(log, f"{path}: publishing the state")
         self._topic = Topic(
             f"{path}/State",
             f"{PACKAGE}/{state}",
@@ -87,7 +87,13 @@ class Channel:
         self._commands.run(self._take, message)
 
     def offer(self, transport: Carrier) -> None:
-        """Advertise both topics on a transport."""
+        """Advertise both topics on a transport.
+
+        Parameters
+        ----------
+        transport : Carrier
+            Transport of topics; it must not have these topics yet.
+        """
         publication = transport.advertise(
             NODE, self._topic, lambda: None, self._changed
         )
@@ -95,7 +101,13 @@ class Channel:
         self._changed()
 
     def withdraw(self, transport: Carrier) -> None:
-        """Withdraw both topics from a transport."""
+        """Withdraw both topics from a transport.
+
+        Parameters
+        ----------
+        transport : Carrier
+            Transport of topics. One without these topics is ignored.
+        """
         for end in self._ends.pop(transport, ()):
             end.close()
         self._changed()
@@ -103,8 +115,8 @@ class Channel:
     def _changed(self) -> None:
         before = bool(self._readers)
         self._readers = [p for p, _ in self._ends.values() if p.is_wanted]
-        # Only the first and the last subscriber matter: sensors are then turned on or
-        # off.
+        # Only the first subscriber turns sensors on, and the loss of the last one turns
+        # them off.
         if bool(self._readers) != before:
             self._wanted(not before)
 
@@ -114,7 +126,15 @@ class Channel:
         return bool(self._readers)
 
     def publish(self, types: Types, stamp: Stamp) -> None:
-        """Send the state to the subscribers."""
+        """Send the state to the subscribers.
+
+        Parameters
+        ----------
+        types : Types
+            Message types.
+        stamp : Stamp
+            Time for the header of the state. Without a subscriber, no state is made.
+        """
         if self._readers:
             message = EncodedMessage(types, self._topic, stamp)
             for reader in self._readers:

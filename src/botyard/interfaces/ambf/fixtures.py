@@ -12,13 +12,13 @@ from botyard.engine import commands as cmd
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.enginebodies import EngineBody, RobotBody, planar_wrench
+from botyard.interfaces.ambf.objectcontext import ObjectContext
 from botyard.interfaces.ambf.objects import (
     DURING_STEPS,
     AmbfObject,
     finite,
     parent_text,
 )
-from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
 from botyard.numerics.elementary import cosine_sine, tan, total
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 
 
 class ViewObject(AmbfObject):
-    """Camera or light: a pose in its parent's frame.
+    """AMBF object for a camera or a light, with a pose in its parent's frame.
 
     Commands with the position controller enabled set the pose.
     """
 
-    def __init__(self, ambf: Surroundings, spec: ViewSpec) -> None:
+    def __init__(self, ambf: ObjectContext, spec: ViewSpec) -> None:
         self.spec = spec
+        # Separate from the specification, because commands change the pose and a reset
+        # restores it.
         self._position, self._turn = spec.position, spec.orientation
         super().__init__(
             ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer
@@ -51,7 +53,7 @@ class ViewObject(AmbfObject):
         )
 
     def state(self) -> Any:
-        """Make the state message; see `AmbfObject`."""
+        """Return the state message; see `AmbfObject.state`."""
         if self.kind != "Object":
             return self.message(
                 **parent_text(self.ambf, self.spec.parent), pose=self._pose()
@@ -60,7 +62,7 @@ class ViewObject(AmbfObject):
         return self.plain(self._pose())
 
     def take(self, message: Any) -> None:
-        """Execute a command: set the pose."""
+        """Execute a command: set the pose of the camera or light."""
         if not message.enable_position_controller:
             return
         p, q = message.pose.position, message.pose.orientation
@@ -73,35 +75,42 @@ class ViewObject(AmbfObject):
             float(q.z),
             float(q.w),
         )
+        # `total` adds in a fixed order, so that the result has the same bits on every
+        # platform.
         norm = math.sqrt(total(v * v for v in values[3:]))
+
         # NaN would spread to every body that touches this one.
         if not finite(*values):
             self.complain("pose ignored: expected finite values")
             return
 
         self._position = values[:3]
-        # A quaternion near zero, as clients send that leave it out, means no rotation.
+        # A quaternion near zero means no rotation: clients that do not set it send
+        # zeros.
         self._turn = (
             (values[3] / norm, values[4] / norm, values[5] / norm, values[6] / norm)
+            # Clients round their quaternions, so any other length is normalised.
             if norm >= 0.1
             else (0.0, 0.0, 0.0, 1.0)
         )
 
     def reset(self) -> None:
-        """Restore the initial pose."""
+        """Restore the initial pose of the camera or light."""
         self._position, self._turn = self.spec.position, self.spec.orientation
 
 
 class VehicleObject(AmbfObject):
-    """Vehicle: wheels under a body, each with power, brake and steering.
+    """AMBF object for a vehicle: wheels under a body, each with power, brake and steering.
 
-    A body with mass moves by the bicycle model. It has one wheel in the centre of the
-    steered wheels and one in the centre of the others. Power and brakes are
-    longitudinal forces, N, and wheels do not slip sideways. For a robot without mass,
-    power is a fraction (−1 to 1) of the top speed of its wheels.
+    A body with mass moves by the bicycle model. The model has one wheel in the centre
+    of the steered wheels, and one in the centre of the other wheels. Power and brakes
+    are longitudinal forces, N, and wheels do not slip sideways. For a robot without
+    mass, power is a fraction (−1 to 1) of the top speed of its wheels.
     """
 
-    def __init__(self, ambf: Surroundings, spec: VehicleSpec, body: EngineBody) -> None:
+    def __init__(
+        self, ambf: ObjectContext, spec: VehicleSpec, body: EngineBody
+    ) -> None:
         self.spec = spec
         self._body = body
         self._power = [0.0] * len(spec.wheels)
@@ -113,6 +122,8 @@ class VehicleObject(AmbfObject):
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
         """Encode the state from a template of its message; see `AmbfObject`."""
+        # States are sent in every step, and encoding an object costs much more than a
+        # template.
         template = self._templates.get(wire)
         if template is None:
             template = self._templates[wire] = self._template(wire)
@@ -166,7 +177,7 @@ class VehicleObject(AmbfObject):
         return Template(make, [self.header_format(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
-        """Execute a command for the wheels, or a wrench of the chassis."""
+        """Execute a command for the wheels, or for the force and torque on the chassis."""
         low, high = self.spec.steering
         for into, given, least, most in (
             (
@@ -178,6 +189,8 @@ class VehicleObject(AmbfObject):
             (self._brake, message.wheel_brake, 0.0, self.spec.max_brake),
             (self._steer, message.wheel_steering, low, high),
         ):
+            # A shorter list leaves the other wheels unchanged; surplus values of a
+            # longer list are ignored.
             for k, value in enumerate(list(given)[: len(into)]):
                 if finite(float(value)):
                     into[k] = min(max(float(value), least), most)
@@ -190,8 +203,8 @@ class VehicleObject(AmbfObject):
         if any(wrench) and finite(*wrench) and self._body.mass is not None:
             self._body.set_step_hook("vehicle", None)
             self._body.obey(FORCE, wrench)
-        # A command of zeros keeps the hook if there is one, so that the brakes go on to
-        # act.
+        # A command of zeros keeps the hook if there is one, so that the brakes continue
+        # to act.
         elif moves or self._body.has_step_hook("vehicle"):
             self._body.set_step_hook("vehicle", self._act)
 
@@ -205,7 +218,8 @@ class VehicleObject(AmbfObject):
             self._body.cease()
 
     def _act(self) -> None:
-        """Move the body by the bicycle model; called before a step."""
+        """Move the vehicle's body by the bicycle model; this runs before a step."""
+        # Without mass, forces have no effect, so the powers become speeds.
         if self._body.mass is None:
             if isinstance(self._body, RobotBody):
                 self._drive(self._body)
@@ -216,6 +230,8 @@ class VehicleObject(AmbfObject):
         wheels = list(
             zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True)
         )
+        # The emergency brake also cuts the power, otherwise both would act against each
+        # other.
         push = 0.0 if self._stop else total(p for w, p, _, _ in wheels if w.drives)
         v += push / mass * dt
         hold = (
@@ -227,6 +243,7 @@ class VehicleObject(AmbfObject):
             / mass
             * dt
         )
+
         # Brakes stop the vehicle, but do not push it backwards.
         v = math.copysign(max(abs(v) - hold, 0.0), v)
         front = [(w, s) for w, _, _, s in wheels if w.steers]
@@ -251,6 +268,8 @@ class VehicleObject(AmbfObject):
         limits = body.robot.spec.limits.max_speed
         # Other vehicles without mass have no motion model.
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
+            # The wheels are symmetric, so the distance of one wheel is half of the
+            # track.
             half = abs(self.spec.wheels[0].y)
             left, right = (0.0 if self._stop else p * limits.x for p in self._power)
             body.issue_command(
@@ -261,7 +280,23 @@ class VehicleObject(AmbfObject):
 
 
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
-    """Return the vehicle of a differential robot's two driven wheels."""
+    """Return the vehicle of a differential robot's two driven wheels.
+
+    The wheels stand on the y axis of the robot, left first, and cannot be steered.
+
+    Parameters
+    ----------
+    robot : RobotBody
+        Robot with a differential drive.
+    offer : Offer
+        Namespace and rates of the vehicle.
+
+    Returns
+    -------
+    VehicleSpec
+        Vehicle whose power is a fraction from −1 to 1, and whose brakes are from 0 to
+        1.
+    """
     spec = robot.robot.spec
     half = spec.kinematics.half_track
     wheels = tuple(
@@ -278,23 +313,23 @@ def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
 
 
 class ActuatorObject(AmbfObject):
-    """Actuator that attaches a body to its parent (§6)."""
+    """AMBF object for an actuator that attaches a body to its parent (§6)."""
 
-    def __init__(self, ambf: Surroundings, spec: ActuatorSpec) -> None:
+    def __init__(self, ambf: ObjectContext, spec: ActuatorSpec) -> None:
         self.spec = spec
         self._held: str | None = None
         super().__init__(ambf, spec.name, "Actuator", spec.offer)
 
     @property
     def actuated(self) -> bool:
-        """Whether it holds a body."""
+        """Whether the actuator holds a body."""
         return (
             self._held is not None
             and self.ambf.sim.core.engine.carrier_of(self._held) is not None
         )
 
     def state(self) -> Any:
-        """Make the state message; see `AmbfObject`."""
+        """Return the state message; see `AmbfObject.state`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(self.spec.at)
         return self.message(
@@ -318,10 +353,14 @@ class ActuatorObject(AmbfObject):
         if getattr(message, "use_sensor_data", False):
             name = self.ambf.sensed_by(str(message.sensor_identifier.data)) or name
         sim = self.ambf.sim
+        # AMBF names bodies by their namespace; plain names of botyard are also
+        # accepted.
         name = self.ambf.body_called(name) or name
         try:
             if name not in sim.core.engine.rows:
-                self.complain(f'no body "{shown(name)}" to attach')
+                self.complain(
+                    f'cannot attach a body: no body has the name "{shown(name)}"'
+                )
                 return
 
             if message.use_offset:
@@ -338,32 +377,52 @@ class ActuatorObject(AmbfObject):
                 sim.settle()
 
             sim.attach(self.spec.parent, name)
+            # Store the name only after success, so that a failed request leaves the
+            # actuator free.
             self._held = name
         except BotyardError as error:
             self.complain(str(error))
 
     def cease(self) -> None:
-        """Release the body."""
+        """Release the body that the actuator holds."""
         if self._held is not None:
             self.ambf.sim.detach(self._held)
             self._held = None
 
 
 class GripperObject(AmbfObject):
-    """Gripper of a robot as an actuator.
+    """AMBF object for the gripper of a robot, which acts as an actuator.
 
-    Actuated, it closes and grips an object between its paddles; released, it opens.
+    The actuated gripper closes and grips an object between its paddles; the released gripper opens.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    name : str
+        Name of the object.
+    parent : str
+        Name of the robot.
+    gripper : Gripper
+        The robot's gripper.
+    offer : Offer
+        Namespace and rates of its state.
     """
 
     def __init__(
-        self, ambf: Surroundings, name: str, parent: str, gripper: Gripper, offer: Offer
+        self,
+        ambf: ObjectContext,
+        name: str,
+        parent: str,
+        gripper: Gripper,
+        offer: Offer,
     ) -> None:
         self._parent, self._gripper = parent, gripper
         self._on = False
         super().__init__(ambf, name, "Actuator", offer)
 
     def state(self) -> Any:
-        """Make the state message; see `AmbfObject`."""
+        """Return the state message; see `AmbfObject.state`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(Pose(self._gripper.front))
         held = self._gripper.holding is not None
@@ -375,9 +434,12 @@ class GripperObject(AmbfObject):
         )
 
     def take(self, message: Any) -> None:
-        """Execute a command: close or open."""
+        """Execute a command: close or open the gripper."""
+        # Clients repeat their commands, and a repeated one must not restart the motion.
         if bool(message.actuate) != self._on:
             self._on = bool(message.actuate)
+            # The gripper limits its paddles itself, so infinity means "as far as
+            # possible".
             goal = 0.0 if self._on else math.inf
             self._gripper.move_to(goal, goal)
 

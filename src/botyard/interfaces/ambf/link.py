@@ -25,9 +25,9 @@ from botyard.protocols.ros_messages.graphoffers import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 MAX_WAITING: Final = 1 << 20
-"""Limit of the bytes of states queued for a client (back-pressure).
+"""Largest number of bytes of states that wait for one client (back-pressure).
 
-Further states are dropped.
+States beyond the limit are dropped.
 """
 
 
@@ -59,14 +59,14 @@ class _Subscription:
     def __init__(self, link: Link, number: int, entry: Input) -> None:
         self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """Bytes and decoded form of the last message, for repeated commands."""
+        """Bytes and decoded form of the last message, because clients repeat their commands."""
 
     def close(self) -> None:
         self._link.forget(self.number)
 
 
 class LinkSession:
-    """Session of one client.
+    """Session of one AMBF client without ROS.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class LinkSession:
         link.clients.append(self)
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process frames in chunks of any size; an invalid frame ends the session."""
+        """Process received bytes, which may be cut anywhere; an invalid frame ends the session."""
         if self.is_closed:
             return
         try:
@@ -101,21 +101,21 @@ class LinkSession:
             self.close()
 
     def data_to_send(self) -> bytes:
-        """Take the output: the list of topics if it has changed, and states."""
+        """Return and clear the output: the list of topics, if it has changed, and states."""
         if not self._knows_topics and not self.is_closed:
             self._knows_topics = True
-            # The list comes first: a client needs it to know the numbers in the states.
+            # Send the list first: a client needs it to know the numbers in the states.
             self._out.insert(0, self._link.topics())
 
         out, self._out, self._waiting = self._out, [], 0
         return out[0] if len(out) == 1 else b"".join(out)
 
     def next_timer(self) -> float | None:
-        """Return None: there are no timers."""
+        """Return None, because the session has no timers."""
         return None
 
     def handle_timer(self, now: float) -> None:
-        """Do nothing: there are no timers."""
+        """Do nothing, because the session has no timers."""
 
     def on_snapshot(self, now: float) -> None:
         """Do nothing: states are published at their own rates."""
@@ -129,11 +129,20 @@ class LinkSession:
     # -- called by the link
 
     def send(self, data: bytes) -> None:
-        """Queue a state, unless the client is slow to read."""
+        """Queue a state for the client, unless the client is slow to read.
+
+        If more than `MAX_WAITING` bytes wait, the state is dropped; a later one
+        replaces it.
+
+        Parameters
+        ----------
+        data : bytes
+            Complete frame.
+        """
         # A client that does not read must not fill the memory.
         if self._waiting < MAX_WAITING:
-            # The first state since the last output wakes the connection; later ones
-            # join it.
+            # The first state since the last output wakes the connection; later states
+            # are sent with it.
             if not self._out:
                 self._door.wake()
             self._out.append(data)
@@ -147,12 +156,18 @@ class LinkSession:
             self._door.wake()
 
     def complain(self, text: str) -> None:
-        """Log a problem with the client's messages."""
+        """Log a problem with the client's messages.
+
+        Parameters
+        ----------
+        text : str
+            Text of the warning; the client's description precedes it.
+        """
         self._door.warn(f"{self._door.caller}: {text}")
 
 
 class Link:
-    """Topics, and the clients that publish and subscribe to them.
+    """Topics for AMBF clients without ROS, and the sessions of these clients.
 
     Parameters
     ----------
@@ -174,7 +189,13 @@ class Link:
         self.clients: list[LinkSession] = []
 
     def session(self, door: Door) -> LinkSession:
-        """Create the session of a new client."""
+        """Create the session of a new client.
+
+        Parameters
+        ----------
+        door : Door
+            Access of the client to the simulator.
+        """
         return LinkSession(self, door)
 
     # -- as a transport
@@ -186,21 +207,58 @@ class Link:
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
     ) -> _Publication:
-        """Advertise a topic."""
+        """Advertise a topic.
+
+        Parameters
+        ----------
+        node : str
+            Name of the node, which clients without ROS do not see.
+        topic : Topic
+            Name and type of the topic.
+        fresh : callable
+            Returns the last message for new subscribers; not used here, as states are
+            published often.
+        changed : callable
+            Called after a client has subscribed or unsubscribed.
+
+        Returns
+        -------
+        Publication
+            Sender of the messages; `close` withdraws the topic.
+        """
         publication = _Publication(self, next(self._numbers), topic, changed)
         self._publications[publication.number] = publication
         self._announce()
         return publication
 
     def listen(self, node: str, entry: Input) -> _Subscription:
-        """Subscribe to a topic."""
+        """Subscribe to a topic.
+
+        Parameters
+        ----------
+        node : str
+            Name of the node, which clients without ROS do not see.
+        entry : Input
+            Name and type of the topic, and the function that takes its messages.
+
+        Returns
+        -------
+        Handle
+            Subscription; `close` ends it.
+        """
         subscription = _Subscription(self, next(self._numbers), entry)
         self._subscriptions[subscription.number] = subscription
         self._announce()
         return subscription
 
     def forget(self, number: int) -> None:
-        """Remove a topic."""
+        """Remove a topic.
+
+        Parameters
+        ----------
+        number : int
+            Number of a publication or a subscription, both counted together.
+        """
         self._publications.pop(number, None)
         self._subscriptions.pop(number, None)
         self._announce()
@@ -229,7 +287,7 @@ class Link:
             client.topics_changed()
 
     def received(self, client: LinkSession, found: Frame) -> None:
-        """Process a frame of a client.
+        """Process a frame that a client has sent.
 
         Raises
         ------
@@ -239,8 +297,9 @@ class Link:
         if found.kind is Kind.MESSAGE:
             subscription = self._subscriptions.get(found.number)
             if subscription is None:
-                # It was removed while the frame was on its way.
+                # The topic was removed while the frame was in transit.
                 return
+
             # Clients repeat the same command at high rates; only a new one is decoded.
             if found.data != subscription.last[0] or not found.data:
                 try:
@@ -251,7 +310,9 @@ class Link:
                         ),
                     )
                 except PeerError as error:
-                    client.complain(f"{subscription.input.name}: {error}: ignored")
+                    client.complain(
+                        f"command for {subscription.input.name} ignored: {error}"
+                    )
                     return
 
             subscription.input.take(subscription.last[1])
@@ -272,7 +333,13 @@ class Link:
             )
 
     def left(self, client: LinkSession) -> None:
-        """Release a client that has disconnected."""
+        """Release a client that has disconnected.
+
+        Parameters
+        ----------
+        client : LinkSession
+            Session that has ended. A second call for the same session does nothing.
+        """
         if client in self.clients:
             self.clients.remove(client)
         for publication in tuple(self._publications.values()):

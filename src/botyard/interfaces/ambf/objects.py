@@ -1,4 +1,4 @@
-"""`AmbfObject`: base class of AMBF objects.
+"""Base class of AMBF objects (`AmbfObject`).
 
 An object has a name, a channel, state messages and a command timeout.
 """
@@ -16,7 +16,7 @@ from botyard.control import Caller, Level, Place, TakeBodies
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.channel import Channel, log
-from botyard.interfaces.ambf.surroundings import Surroundings
+from botyard.interfaces.ambf.objectcontext import ObjectContext
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
@@ -24,39 +24,39 @@ from botyard.protocols.ros_messages.naming import graph_name
 from botyard.sim.journal import acting
 
 SOURCE: Final = "ambf"
-"""Source of AMBF's commands."""
+"""Source name of AMBF's commands in the journal."""
 AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", ignores_crowd_limit=False)
 """Caller for all AMBF clients, because topics do not identify the publisher."""
 DURING_STEPS: Final = replace(AMBF, settles=False)
-"""Caller for operations within a step, during which the world cannot settle."""
+"""Caller for operations within a step, in which queued changes cannot take effect."""
 COMPLAINT_INTERVAL_S: Final = 10.0
-"""Interval in which the same complaint about commands is logged at most once, s."""
+"""Time in which the same complaint about commands is logged at most once, s."""
 MAX_COMPLAINTS: Final = 20
-"""Limit of the remembered complaints."""
+"""Largest number of complaints that are remembered."""
 SAME_PLACE, SAME_TURN = 1e-5, 1e-4
 """Position commands that change less than this are ignored, m and rad (§6)."""
 
 
 class AmbfObject:
-    """Base class of objects.
+    """Base class of AMBF objects, each with a name, topics and a command watchdog.
 
     Parameters
     ----------
-    ambf : Surroundings
-        The simulator's side.
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
     name : str
         Name of the object. In topic names blanks are removed, and underscores replace
         characters that ROS does not allow.
     kind : str
         Prefix of its message types, for example ``RigidBody``; the oldest generation
-        has ``Object`` for all.
+        has ``Object`` for all kinds.
     offer : Offer
         Namespace, rates and lists of its state.
     """
 
     def __init__(
         self,
-        ambf: Surroundings,
+        ambf: ObjectContext,
         name: str,
         kind: str,
         offer: Offer,
@@ -90,30 +90,54 @@ class AmbfObject:
     # -- overridden by kinds of objects
 
     def state(self) -> Any:
-        """Make the state message."""
+        """Return the state message of the object."""
         raise NotImplementedError
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state in a wire format (``ros1`` or ``cdr``)."""
+        """Encode the state in a wire format (``ros1`` or ``cdr``).
+
+        States are encoded a thousand times a second; a subclass fills a template
+        instead of making a message.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time for the header of the state.
+        """
         raise NotImplementedError
 
     def take(self, message: Any) -> None:
-        """Execute a command."""
+        """Execute a command for the object.
+
+        Parameters
+        ----------
+        message : object
+            Decoded command of the object's type. Problems are logged by `complain`.
+        """
 
     def cease(self) -> None:
-        """End the present command.
+        """End the present command of the object.
 
-        Called when the command watchdog has expired, or all clients have left.
+        The method is called when the command watchdog has expired, or all clients have
+        disconnected.
         """
 
     def wanted(self, on: bool) -> None:
-        """Handle the first subscriber of the state, or the loss of the last one."""
+        """Handle the first subscriber of the state, or the loss of the last one.
+
+        Parameters
+        ----------
+        on : bool
+            True for the first subscriber, False after the last one.
+        """
 
     # -- common to all objects
 
     def _command(self, message: Any) -> None:
         denied = self.ambf.control.denial(AMBF, TakeBodies)
-        # Reported at a limited rate, because clients repeat their commands.
+        # Log the denial at a limited rate, because clients repeat their commands.
         if denied:
             self.complain(f"commands are denied: {denied}")
             return
@@ -124,9 +148,21 @@ class AmbfObject:
             self.take(message)
 
     def place(self, body: str, pose: Pose, caller: Caller = AMBF) -> bool:
-        """Place a body through the control surface; return whether it was placed.
+        """Place a body through the control surface; a failure is logged.
 
-        A failure is logged.
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+        pose : Pose
+            Pose in the world, m, m, rad.
+        caller : Caller
+            Caller of the operation; its permissions and limits apply.
+
+        Returns
+        -------
+        bool
+            Whether the body was placed.
         """
         try:
             self.ambf.control.do(caller, Place(to=((body, pose),)))
@@ -139,26 +175,48 @@ class AmbfObject:
     def complain(self, text: str, about: str = "") -> None:
         """Log a problem with a command at a limited rate.
 
-        Clients repeat their commands hundreds of times a second. Texts with the same
-        `about` count as repetitions; by default only equal texts do.
+        Clients repeat their commands hundreds of times a second, so repetitions are
+        dropped for `COMPLAINT_INTERVAL_S`.
+
+        Parameters
+        ----------
+        text : str
+            Text of the warning; the object's name precedes it.
+        about : str
+            Texts with the same `about` count as repetitions; by default only equal
+            texts count as repetitions.
         """
         now = self.ambf.now()
         if now >= self._complaints.get(about or text, 0.0):
-            # A bound on memory: texts may hold numbers, so there is no end of different
-            # ones.
+            # Bound the memory: texts may contain numbers, so their number is unlimited.
             if len(self._complaints) >= MAX_COMPLAINTS:
                 self._complaints.clear()
             self._complaints[about or text] = now + COMPLAINT_INTERVAL_S
             log.warning("%s: %s", self.name, text)
 
     def tick(self, now: float, stamp: Stamp) -> None:
-        """Check the command watchdog, and publish the state if it is due."""
+        """Check the command watchdog, and publish the state if it is due.
+
+        Parameters
+        ----------
+        now : float
+            Wall time since the start, s.
+        stamp : Stamp
+            Time for the header of the state.
+        """
         self.check(now)
         if self.channel.pace.is_due(now):
             self.channel.publish(self.ambf.types, stamp)
 
     def check(self, now: float) -> None:
-        """Check the command watchdog."""
+        """End the command if no new one has arrived within the watchdog's time.
+
+        Parameters
+        ----------
+        now : float
+            Wall time since the start, s. While a client steps the world, the watchdog
+            uses simulated time instead.
+        """
         if self.channel.pace.expired(now, self.ambf.stepped_time):
             self.cease()
 
@@ -166,29 +224,49 @@ class AmbfObject:
     # ``seq``.
 
     def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
-        """Return the numbers of the header, in the order of the wire format."""
+        """Return the numbers of a message header, in the order of the wire format.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time for the header of the state.
+
+        Returns
+        -------
+        tuple of int
+            s and ns of the stamp. ROS 1 has the sequence number before them, which each
+            call increments.
+        """
         if wire != "ros1":
             return stamp.sec, stamp.nanosec
         self.published += 1
+        # The field seq of ROS 1 is a uint32, which wraps around.
         return self.published & 0xFFFFFFFF, stamp.sec, stamp.nanosec
 
     @staticmethod
     def header_format(wire: str) -> str:
         """Return the `struct` format of the numbers of a header.
 
-        See `botyard.protocols.ambf.template.Template`.
+        `botyard.protocols.ambf.template.Template` fills them in.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` with a sequence number, or ``cdr`` without.
         """
         return "III" if wire == "ros1" else "II"
 
     def header(self, begin: Sequence[Any]) -> Any:
-        """Return a header of these numbers."""
+        """Return a header message with the given numbers."""
         header = self.ambf.messages.header(Stamp(*begin[-2:]), "")
         if len(begin) == 3:
             header.seq = begin[0]
         return header
 
     def message(self, **fields: Any) -> Any:
-        """Return the state message of these fields and the fields common to all states."""
+        """Return the state message with the given fields and the fields common to all states."""
         return self.ambf.types[f"ambf_msgs/{self.kind}State"](
             **self.ambf.identity(self.name), **fields
         )
@@ -196,7 +274,16 @@ class AmbfObject:
     def plain(self, pose: Any, about: str = "", userdata: Any = ()) -> Any:
         """Return the state message of the oldest generation.
 
-        It is for objects without mass and joints.
+        Objects without mass and joints use this message.
+
+        Parameters
+        ----------
+        pose : geometry_msgs/Pose
+            Pose in the frame of the parent.
+        about : str
+            Description of `userdata`.
+        userdata : array_like of float
+            Numbers of the object, such as the measurements of a sensor.
         """
         m, types = self.ambf.messages, self.ambf.types
         return self.message(
@@ -214,8 +301,8 @@ class AmbfObject:
         )
 
 
-def parent_text(ambf: Surroundings, name: str) -> dict[str, Any]:
-    """Return the field with the name of the parent."""
+def parent_text(ambf: ObjectContext, name: str) -> dict[str, Any]:
+    """Return the message field that holds the name of the parent."""
     return {"parent_name": ambf.types["std_msgs/String"](name)}
 
 
@@ -225,7 +312,18 @@ def finite(*values: float) -> bool:
 
 
 def floats(values: Any) -> Any:
-    """Convert to a float32 array."""
+    """Return numbers as a float32 array.
+
+    Parameters
+    ----------
+    values : array_like of float
+        Numbers; an array of float32 is not copied.
+
+    Returns
+    -------
+    (n,) float32
+        Array for a field ``float32[]``.
+    """
     return np.asarray(values, np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Range sensors of AMBF, and the bodies that their rays hit (ambf-messages.md §6, §10)."""
+"""AMBF objects for range sensors, and the bodies that their rays hit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from botyard.engine.layout import F8, Bodies
 from botyard.geometry import Pose
+from botyard.interfaces.ambf.objectcontext import ObjectContext
 from botyard.interfaces.ambf.objects import (
     AmbfObject,
     floats,
     parent_text,
 )
-from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import Offer
 from botyard.numerics import elementwise
 from botyard.numerics.elementary import cosine_sine
@@ -25,19 +25,19 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp
 
 MAX_NAMES: Final = 10_000
-"""Limit of the names of hit bodies that are kept in encoded form."""
+"""Largest number of names of hit bodies that are kept in encoded form."""
 _NO_ARRAY: Final = bytes(4)
 _NO_ARRAYS: Final = 5 * _NO_ARRAY
-"""Empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
+"""Bytes of the empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
 HIT_TOLERANCE: Final = 0.05
 """Largest distance of a ray's end from the outline of the body that it hit, m.
 
-Not zero, because ranges have noise.
+The distance is not zero, because ranges have noise.
 """
 
 
 class SensorObject(AmbfObject):
-    """Range sensor; the measurement of a ray is 1 − distance/range (§6).
+    """AMBF object for a range sensor; the measurement of a ray is 1 − distance/range (§6).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SensorObject(AmbfObject):
 
     def __init__(
         self,
-        ambf: Surroundings,
+        ambf: ObjectContext,
         name: str,
         parent: str,
         mount: Pose,
@@ -79,7 +79,7 @@ class SensorObject(AmbfObject):
         self._templates: dict[int, Template] = {}
         self._packed: dict[str, bytes] = {}
         self._directions: tuple[F8, F8, F8] | None = None
-        """Rays, with cosines and sines of their directions."""
+        """Rays of the sensor, with cosines and sines of their directions."""
         super().__init__(ambf, name, "Sensor", offer, quick=ambf.generation != "master")
 
     def wanted(self, on: bool) -> None:
@@ -101,7 +101,7 @@ class SensorObject(AmbfObject):
         )
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state.
+        """Encode the state of the sensor.
 
         ROS 1's format is written without an object for each ray, because there are
         hundreds of rays.
@@ -113,7 +113,7 @@ class SensorObject(AmbfObject):
 
         ranges, triggered, measured = self._measured()
         names, count, packed = self.sensed(ranges, triggered), len(ranges), self._packed
-        # A bound on memory, in case bodies come and go under ever new names.
+        # Bound the memory, in case bodies are added and removed under ever new names.
         if len(packed) > MAX_NAMES:
             packed.clear()
         for name in dict.fromkeys(names):
@@ -171,7 +171,7 @@ class SensorObject(AmbfObject):
         return Template(make, [self.header_format("ros1"), "I", "ff"])
 
     def state(self) -> Any:
-        """Make the state message; see `AmbfObject`."""
+        """Return the state message; see `AmbfObject.state`."""
         ranges, triggered, measured = self._measured()
         reach = self._reach
         if self.kind == "Object":
@@ -180,8 +180,8 @@ class SensorObject(AmbfObject):
 
         text = self.ambf.types["std_msgs/String"]
         sensed = self.sensed(ranges, triggered)
-        # An object for each name, not for each ray: a state may have hundreds of rays,
-        # a thousand times a second.
+        # Create an object for each name, not for each ray: a state may have hundreds of
+        # rays, a thousand times a second.
         texts = {name: text(name) for name in dict.fromkeys(sensed)}
         return self.message(
             type=text("PROXIMITY"),
@@ -202,11 +202,29 @@ class SensorObject(AmbfObject):
         return next((n for n in names if n and n != self.ambf.map_name), None)
 
     def sensed(self, ranges: F8, triggered: Any) -> list[str]:
-        """Return the name of the body or map that each ray hits; empty without a hit."""
+        """Return the name of the body or map that each ray hits.
+
+        The result of a step is kept: states of several generations or transports share
+        it.
+
+        Parameters
+        ----------
+        ranges : (n,) float64
+            Range of each ray, m.
+        triggered : (n,) bool
+            Whether each ray hits anything.
+
+        Returns
+        -------
+        list of str
+            Name for each ray; empty without a hit. A hit counts as a hit of the map if
+            no body's outline is near.
+        """
         # States of several generations or transports in one step share the search.
         sim = self.ambf.sim
         if self._hits[0] == sim.tick:
             return self._hits[1]
+
         # End points of the rays, in the world's axes.
         x, y, th = self.ambf.pose_of(self._parent)
         rays = self._rays()
@@ -219,12 +237,14 @@ class SensorObject(AmbfObject):
         walls = self.ambf.map_name
         names = [walls if hit else "" for hit in np.asarray(triggered).tolist()]
         engine = sim.core.engine
+
         # Only bodies whose circle contains an end point are compared edge by edge.
         poses, parent = engine.state.pose, engine.rows.get(self._parent, -1)
         dx, dy = poses[:, 0, None] - at_x, poses[:, 1, None] - at_y
         reach = engine.bodies.radius + HIT_TOLERANCE
         close = dx * dx + dy * dy < (reach * reach)[:, None]
         close &= np.asarray(triggered) & (engine.state.mask != 0)[:, None]
+
         for row in np.flatnonzero(close.any(axis=1)).tolist():
             if row != parent:
                 hits = np.flatnonzero(close[row])
@@ -242,9 +262,9 @@ class SensorObject(AmbfObject):
 def _near_outline(
     bodies: Bodies, row: int, pose: F8, x: F8, y: F8
 ) -> NDArray[np.bool_]:
-    """Return a mask of the points near the edges of a body's polygons.
+    """Return a mask of the points that are near an outline edge of a body.
 
-    Near is within `HIT_TOLERANCE`.
+    Near means at most `HIT_TOLERANCE` away.
 
     Parameters
     ----------
@@ -261,6 +281,7 @@ def _near_outline(
     )
     c, s = cosine_sine(float(pose[2]))
     px, py = (c * x + s * y)[:, None] - ax, (c * y - s * x)[:, None] - ay
+
     # Distance of a point from a segment: the foot of the perpendicular, clipped to the
     # ends.
     along = np.minimum(np.maximum(px * bx + py * by, 0.0), 1.0)
@@ -271,12 +292,29 @@ def _near_outline(
     return near
 
 
+# Bodies of one shape share an entry.
 @lru_cache(maxsize=1024)
 def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
     """Return the edges of polygons, from the bytes of a body's arrays.
 
-    The results are their first corners, their vectors, and the vectors divided by their
-    squared lengths. Bytes are hashable, so that the results can be cached.
+    Bytes are hashable, so that the results can be cached.
+
+    Parameters
+    ----------
+    corners : bytes
+        Corners of all polygons, (n, 2) float64, m.
+    starts : bytes
+        Index of the first corner of each polygon, and n at the end, int64.
+
+    Returns
+    -------
+    ax, ay : (n,) float64
+        First corner of each edge, m.
+    ex, ey : (n,) float64
+        Vector to the second corner, m.
+    bx, by : (n,) float64
+        That vector divided by its squared length, 1/m: its dot product with a point's
+        offset is the position along the edge, from 0 to 1.
     """
     verts, begins = (
         np.frombuffer(corners, np.float64).reshape(-1, 2),
@@ -286,7 +324,8 @@ def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
     # The last corner of each polygon is joined to its first.
     following[begins[1:] - 1] = begins[:-1]
     edges = verts[following] - verts
-    # The lower bound avoids a division by zero for double corners.
+
+    # The lower bound avoids a division by zero for two equal corners.
     along = edges / np.maximum((edges * edges).sum(axis=1), 1e-18)[:, None]
     return tuple(
         np.ascontiguousarray(column)

@@ -8,16 +8,33 @@ from typing import Any
 import numpy as np
 
 from botyard.geometry import Pose
+from botyard.interfaces.ambf.objectcontext import ObjectContext
 from botyard.interfaces.ambf.objects import SOURCE
 from botyard.interfaces.ambf.rangesensors import SensorObject
-from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.sim.simulation import Robot
 
 
 def laser_object(
-    ambf: Surroundings, label: str, robot: Robot, index: int
+    ambf: ObjectContext, label: str, robot: Robot, index: int
 ) -> SensorObject:
-    """Return the object of a laser of a robot."""
+    """Return the AMBF object for a laser of a robot.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    label : str
+        Name of the object.
+    robot : Robot
+        Robot that carries the laser.
+    index : int
+        Number of the laser on the robot, from 0.
+
+    Returns
+    -------
+    SensorObject
+        Object whose rays follow the scan when a client changes it.
+    """
     laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
     # Clients change the scan now and then, but its rays are needed for every state.
@@ -48,8 +65,21 @@ def laser_object(
     )
 
 
-def sonar_object(ambf: Surroundings, robot: Robot) -> SensorObject:
-    """Return the object of a robot's sonar ring."""
+def sonar_object(ambf: ObjectContext, robot: Robot) -> SensorObject:
+    """Return the AMBF object for a robot's sonar ring.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    robot : Robot
+        Robot with a sonar ring; without one an assertion fails.
+
+    Returns
+    -------
+    SensorObject
+        Object with a ray along the axis of each transducer.
+    """
     sonar, spec = robot.sonar, robot.spec.sonar
     assert sonar is not None
     assert spec is not None
@@ -67,8 +97,16 @@ def sonar_object(ambf: Surroundings, robot: Robot) -> SensorObject:
     )
 
 
-def ray_object(ambf: Surroundings, spec: Any) -> SensorObject:
-    """Return the object of a sensor of a description file."""
+def ray_object(ambf: ObjectContext, spec: Any) -> SensorObject:
+    """Return the AMBF object for a ray sensor of a description file.
+
+    Parameters
+    ----------
+    ambf : ObjectContext
+        Shared parts of all AMBF objects.
+    spec : RaySensorSpec
+        Description: name, parent, rays (m, m, rad) and range, m.
+    """
     sensor = ambf.sim.core.descriptions.rays[spec.name]
     rays = np.array(spec.rays, np.float64)
     return SensorObject(

@@ -1,1 +1,1 @@
-"""Interface between the browser page and the simulator."""
+"""Interface between the browser page and the simulator, without sockets."""

@@ -1,4 +1,4 @@
-"""Catalogue of models and maps for pages, cached for a short time."""
+"""Catalogue of robot models and maps for pages, cached for a short time."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ from concurrent.futures import Future
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from botyard.control.parts import Background, Maps, Portions
 from botyard.errors import BotyardError
 from botyard.formats.models import find_robot, model_names
+from botyard.geometry import transform_point
 from botyard.interfaces.page.viewsource import model_shape
+from botyard.model.world import World
 from botyard.names import shown
 from botyard.protocols.webgui import pushes
 
 CATALOG_AGE: Final = 2.0
 """Time for which the catalogue of models and maps is cached, s."""
 MAX_PROBLEM: Final = 300
-"""Limit of the error text of a model, characters."""
+"""Longest error text of a model in the catalogue, characters."""
+PICTURE_UNITS: Final = 1000
+"""Units of a picture of a map along the longer edge of its extent."""
+MAX_STROKES: Final = 2000
+"""Largest number of walls, and of points, in a picture of a map."""
+MAX_BOXES: Final = 300
+"""Largest number of boxes in a picture of a map."""
 
 
 class Catalog:
-    """Catalogue of models and maps.
+    """Catalogue of the robot models and maps that a page can choose.
 
     Parameters
     ----------
@@ -38,14 +48,19 @@ class Catalog:
         self._made = 0.0
 
     def portions(self) -> Portions[msgspec.Raw]:
-        """Return the catalogue of models and maps as JSON, cached for a while.
+        """Return the catalogue of models and maps as JSON, cached for `CATALOG_AGE`.
 
-        It is made in small slices between the steps, because it reads files and
-        folders.
+        The catalogue is made in small slices between the steps, because this reads
+        files and folders.
+
+        Returns
+        -------
+        portions of Raw
+            Generator that yields the work to wait for, and returns the JSON text.
         """
         now = wall.monotonic()
         made = self._work
-        # A catalogue that is still in work is shared by all pages that ask for it.
+        # Pages that request the catalogue while it is being made share it.
         if made is None or (made.done() and now > self._made + CATALOG_AGE):
             self._made = now
             made = self._work = self._background.portions(
@@ -59,7 +74,7 @@ class Catalog:
         models = []
         for name in model_names():
             # The first time each model is read from its file, which takes about 1 ms:
-            # one slice for each.
+            # one slice for each model.
             yield None
             try:
                 models.append(model_shape(find_robot(name), name))
@@ -77,4 +92,52 @@ class Catalog:
         )
 
 
-__all__ = ["Catalog"]
+def picture_of(world: World, name: str) -> pushes.MapPicture:
+    """Return a small picture of a world for the page.
+
+    Parameters
+    ----------
+    world : World
+        The world.
+    name : str
+        Name by which a page has asked for it.
+    """
+    scene = world.scene
+    bounds = scene.bounds
+    walls: list[int] = []
+    points: list[int] = []
+    if bounds is not None:
+        x0, y0, x1, y1 = bounds
+        edge = max(x1 - x0, y1 - y0, 1e-9)
+        corner, scale = np.array([x0, y0]), PICTURE_UNITS / edge
+
+        def thinned(rows: NDArray[np.float64], columns: int) -> list[int]:
+            # The longest walls show a map best; of points, any part does.
+            if columns == 4 and len(rows) > MAX_STROKES:
+                length = np.abs(rows[:, 2:] - rows[:, :2]).sum(axis=1)
+                rows = rows[np.argsort(-length, kind="stable")[:MAX_STROKES]]
+            rows = rows[:: -(-max(len(rows), 1) // MAX_STROKES)]
+            at = (rows.reshape(-1, 2) - corner) * scale
+            found: list[int] = np.rint(at).astype(int).ravel().tolist()
+            return found
+
+        boxes = [
+            [*placed[k], *placed[(k + 1) % len(placed)]]
+            for box in scene.boxes[:MAX_BOXES]
+            for part in box.outlines
+            for placed in [[transform_point(box.pose, x, y) for x, y in part]]
+            for k in range(len(placed))
+        ]
+        walls = thinned(np.concatenate([scene.segments, np.reshape(boxes, (-1, 4))]), 4)
+        points = thinned(scene.points, 2)
+    return pushes.MapPicture(
+        name=shown(name, 200),
+        bounds=bounds,
+        robots=len(world.robots),
+        goals=len(scene.places),
+        walls=walls,
+        points=points,
+    )
+
+
+__all__ = ["Catalog", "picture_of"]

@@ -1,7 +1,7 @@
 """Readings of a selected robot's devices, as the page shows them.
 
-The declaration of each kind of device (`botyard.model.devices.Device`) says what to
-show.
+The declaration of each kind of device (`botyard.model.devices.Device`) defines what is
+shown.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from botyard.protocols.webgui.pushes import DeviceCommand, DeviceReading
 from botyard.sim.simulation import Robot
 
 MAX_ROWS: Final = 20
-"""Limit of the rows of a reading that are shown."""
+"""Largest number of rows of a reading that the page shows."""
 MAX_MARKS: Final = 50
-"""Limit of the markers of a reading."""
+"""Largest number of markers of a reading."""
 MAX_COMMANDS: Final = 20
-"""Limit of the commands of an actuator."""
+"""Largest number of commands of an actuator that the page offers."""
 MAX_TEXT: Final = 80
 
 log = logging.getLogger("botyard.page")
@@ -45,7 +45,7 @@ def _text(column: Field, value: Any) -> str:
 def _reading(reader: DeviceReader[Any]) -> DeviceReading:
     kind = reader.kind
     reading = reader.read()
-    # All rows, because the page says how many are not shown.
+    # Read all rows, because the page states how many are not shown.
     found = reader.rows(reading) if kind.on_page else []
     rows = [
         [_text(column, value) for column, value in zip(kind.fields, row, strict=True)]
@@ -84,6 +84,16 @@ def device_readings(robot: Robot) -> list[DeviceReading]:
     """Return the readings of a robot's devices, and the commands of its actuators.
 
     A device that raises is shown with its error, and the error is logged.
+
+    Parameters
+    ----------
+    robot : Robot
+        The selected robot.
+
+    Returns
+    -------
+    list of DeviceReading
+        At most `MAX_DEVICES` devices, in the robot's order.
     """
     found = []
     on_page = [
@@ -96,7 +106,12 @@ def device_readings(robot: Robot) -> list[DeviceReading]:
             found.append(_reading(reader))
         except Exception as error:
             # An error in the device of another package must not hide the other devices.
-            log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
+            log.debug(
+                "robot %s: the device %s cannot be read",
+                robot.name,
+                name,
+                exc_info=True,
+            )
             about = shown(f"cannot be read: {(error.__cause__ or error)!r}", MAX_TEXT)
             found.append(
                 DeviceReading(

@@ -1,4 +1,4 @@
-"""Addresses from which a page fetches files: unguessable, and for a short time."""
+"""Temporary addresses, impossible to guess, from which a page downloads files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,32 @@ from typing import Final
 OFFER_TIME_S: Final = 60.0
 """Lifetime of the address of a file for download, s."""
 MAX_OFFERS: Final = 100
-"""Limit of such addresses at a time."""
+"""Largest number of download addresses at a time."""
 
 
 class Downloads:
-    """Files offered for download, each at an address of its own."""
+    """Files that pages can download, each at its own address."""
 
     def __init__(self) -> None:
         self._offers: dict[str, tuple[Path, float]] = {}
 
     def offer(self, path: Path, now: float) -> str:
-        """Return a new address for a file; `now` is wall time, s."""
+        """Return a new address for a file.
+
+        If there are more than `MAX_OFFERS` addresses, the oldest are dropped.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        now : float
+            Wall time, s. The address expires `OFFER_TIME_S` later.
+
+        Returns
+        -------
+        str
+            Random text for the URL; it is the only protection of the file.
+        """
         ticket = secrets.token_urlsafe(24)
         # Keeps the newest addresses, with room for one more.
         self._offers = {
@@ -31,7 +46,20 @@ class Downloads:
         return ticket
 
     def file_of(self, ticket: str, now: float) -> Path | None:
-        """Return the file of an address; None if it is unknown or has expired."""
+        """Return the file that belongs to a download address.
+
+        Parameters
+        ----------
+        ticket : str
+            Text that `offer` has returned, or anything a client sends.
+        now : float
+            Wall time, s.
+
+        Returns
+        -------
+        Path or None
+            None if the address is unknown or has expired.
+        """
         path, end = self._offers.get(ticket, (None, 0.0))
         return path if now < end else None
 

@@ -1,6 +1,6 @@
-"""`Inspector`: debug views of the engine for the page (GUI-031).
+"""Debug views of the engine for the page (GUI-031).
 
-They show the grid, clearances, rays and collision candidates.
+The views show the grid, clearances, rays and collision candidates.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from botyard.protocols.webgui.pushes import DebugResult, encoder
 from botyard.sim.simulation import Simulation
 
 SHOWN_RAYS = 9
-"""Number of a laser's rays whose grid walk is shown."""
+"""Number of rays of a laser for which the page shows the visited grid cells."""
 
 
 CACHE_SIZE: Final = 8
-"""Size of the LRU cache of answers about parts of the map."""
+"""Largest number of cached answers about parts of the map (LRU cache)."""
 
 
 class Inspector:
-    """Answers debug requests about the engine.
+    """Answers to the page's debug requests about the engine.
 
-    Answers about the map are cached until the map changes.
+    Answers about the map are cached until it changes.
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -47,7 +47,12 @@ class Inspector:
         self._cache: OrderedDict[tuple[object, ...], msgspec.Raw] = OrderedDict()
 
     def answer(self, request: Debug) -> DebugResult | msgspec.Raw:
-        """Answer a debug request; cached answers are JSON text.
+        """Return the answer to a debug request; cached answers are JSON text.
+
+        Parameters
+        ----------
+        request : Debug
+            Kind of the view, and the robot or region that it shows.
 
         Raises
         ------
@@ -84,7 +89,14 @@ class Inspector:
 
 
 def look_into(sim: Simulation, request: Debug) -> DebugResult:
-    """Compute the answer to a debug request.
+    """Return the answer to a debug request, newly computed.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world, which is only read.
+    request : Debug
+        Kind of the view, and the robot or region that it shows.
 
     Raises
     ------
@@ -117,7 +129,7 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
 
 
 def _flat(squares: Squares) -> list[float]:
-    """Flatten to one list, rounded to 1 mm.
+    """Return nested numbers as one list, rounded to 1 mm.
 
     Thousands of small tuples would trigger the garbage collector, which delays a step.
     """
@@ -131,10 +143,13 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     )
     if reader is None:
         raise WorldError(f"{name}: expected a robot with a laser, found none")
-    (beams, *_), ranges = sim.fleet.bundles(reader.key), reader.ranges
+    beams, *_ = sim.fleet.bundles(reader.key)
+    # Readings of further echoes follow the first ones.
+    ranges = reader.ranges[: beams.count]
     origin = compose(robot.truth, beams.mount)
     walks = []
-    # At least 1, because a laser may have fewer rays than `SHOWN_RAYS`.
+
+    # The step is at least 1, because a laser may have fewer rays than `SHOWN_RAYS`.
     for k in range(0, len(ranges), max(1, len(ranges) // SHOWN_RAYS)):
         bearing = origin.th + beams.angle0 + k * beams.step
         walks.append(

@@ -16,11 +16,14 @@ from botyard.control import (
     ClearMap,
     CloneRobots,
     CommandDevice,
+    DockRobots,
     Drive,
     EnableMotors,
     Exit,
+    FindPlaces,
     Hold,
     LoadMap,
+    LookAtMap,
     MoveJoystick,
     Operation,
     Pause,
@@ -32,6 +35,8 @@ from botyard.control import (
     Reset,
     Resume,
     SaveRecording,
+    SendRobots,
+    SetCharge,
     SetOdometryErrors,
     SetSpeed,
     StartRecording,
@@ -42,18 +47,45 @@ from botyard.control import (
     WriteMovie,
     WritePicture,
 )
+from botyard.errors import BotyardError, did_you_mean
 from botyard.geometry import Pose
+from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui import pushes
 
+MAX_REASON: Final = 2000
+"""Longest message about a request that failed, characters."""
+
 
 def files_message(paths: Iterable[Path]) -> bytes:
-    """Return the encoded list of files that a page may download."""
+    """Return the encoded list of files that a page may download.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Files on the machine of the simulator.
+    """
     return pushes.encoder.encode(pushes.Files(paths=[str(path) for path in paths]))
 
 
+def reason_of(error: Exception, robots: Iterable[str]) -> str:
+    """Return the message about a request that failed.
+
+    Parameters
+    ----------
+    error : Exception
+        Error of the package, or KeyError of an unknown body.
+    robots : iterable of str
+        Names of the robots, which the message may suggest.
+    """
+    if isinstance(error, BotyardError):
+        return shown(error, MAX_REASON)
+    name = str(error.args[0]) if error.args else ""
+    return f'there is no robot or box "{shown(name)}"{did_you_mean(name, robots)}'
+
+
 def three(values: Iterable[float]) -> tuple[float, float, float]:
-    """Return three numbers, such as a pose or a twist, as a tuple for a message."""
+    """Return three numbers (for example a pose) as a tuple for a message."""
     a, b, c = values
     return a, b, c
 
@@ -70,6 +102,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Drive: lambda r: Drive(robot=r.name, v=r.v, w=r.w, vy=r.vy, on=r.on),
     msg.Enable: lambda r: EnableMotors(robots=tuple(r.names), on=r.on),
     msg.EmergencyStop: lambda r: PressEmergencyStop(robots=tuple(r.names), on=r.on),
+    msg.SetCharge: lambda r: SetCharge(robots=tuple(r.names), charge=r.charge),
     msg.Joystick: lambda r: MoveJoystick(
         robot=r.name, x=r.x, y=r.y, button1=r.button1, button2=r.button2
     ),
@@ -81,11 +114,27 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Undo: lambda r: Undo(),
     msg.Redo: lambda r: Redo(),
     msg.Add: lambda r: AddRobot(model=r.model),
+    msg.FindPlaces: lambda r: FindPlaces(
+        model=r.model,
+        number=r.count,
+        arrangement=r.arrangement,
+        area=r.area,
+        seed=r.seed,
+    ),
+    msg.Send: lambda r: SendRobots(
+        robots=tuple(r.names),
+        goals=tuple((x, y) if th is None else (x, y, th) for x, y, th in r.goals),
+        order=r.order,
+        queue=r.queue,
+        speed=r.speed,
+    ),
+    msg.Dock: lambda r: DockRobots(robots=tuple(r.names)),
     msg.Clone: lambda r: CloneRobots(robots=tuple(r.names)),
     msg.Remove: lambda r: Remove(names=tuple(r.names)),
     msg.LoadMap: lambda r: (
         LoadMap(map=r.name, reserved=False) if r.name else ClearMap()
     ),
+    msg.LookAtMap: lambda r: LookAtMap(map=r.name),
     msg.Reload: lambda r: ReloadMap(),
     msg.Snapshot: lambda r: WritePicture(picture=r.name),
     msg.StartRecording: lambda r: StartRecording(
@@ -114,36 +163,44 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
     msg.Exit: lambda r: Exit(command="the page"),
 }
-"""Operation of each request of the page."""
+"""Operation that carries out each request of the page, by class of the request."""
 ABOUT_WHAT_IS_SHOWN: Final = (
     msg.Move,
     msg.Hold,
     msg.Drive,
     msg.Add,
+    msg.FindPlaces,
+    msg.Send,
+    msg.Dock,
     msg.Clone,
     msg.Remove,
     msg.Reset,
     msg.Undo,
     msg.Redo,
 )
-"""Requests about places and bodies as the page shows them."""
+"""Requests that refer to places and bodies as the page shows them."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "AddEach": "the page adds one robot, or several of one model",
-    "FreeMaps": "the page's own loads ignore maps that a client has reserved",
-    "HoldTime": "for programs; people pause and step",
+    "AddEach": "the page adds one robot, or several robots of one model",
+    "ClearField": "the page shows the floor; scenarios and programs change it",
+    "MarkFloor": "the page shows the floor; scenarios and programs change it",
+    "RemoveZone": "the page shows the floor; scenarios and programs change it",
+    "SetZone": "the page shows the floor; scenarios and programs change it",
+    "FreeMaps": "the page itself may load maps that a client has reserved",
+    "HoldTime": "only programs need it; users of the page pause and step",
+    "GoTo": "the page sends several robots at once, with SendRobots",
     "LoadWorld": "LoadMap replaces the map while time continues",
-    "PlaceAxis": "for old Pioneer clients; dragging places whole poses",
+    "PlaceAxis": "only old Pioneer clients need it; dragging on the page sets the whole pose",
     "RotateLog": "the page has no access to log files",
-    "SetAnalogInput": "for clients' tests of their boards",
-    "SetBodyInfo": "for programs that tag bodies",
-    "SetBodyState": "the page places things at rest",
-    "SetDigitalInputs": "for clients' tests of their boards",
-    "SetGhost": "for clients' tests",
-    "StepNow": "for programs that wait for the answer; Step keeps to the speed",
-    "Stop": "Pause and Reset are two buttons",
-    "TakeBodies": "for programs that apply forces",
-    "TakeRobot": "Drive with a dead-man switch",
+    "SetAnalogInput": "only programs that test their boards need it",
+    "SetBodyInfo": "only programs that tag bodies need it",
+    "SetBodyState": "the page places bodies at rest",
+    "SetDigitalInputs": "only programs that test their boards need it",
+    "SetGhost": "only clients that test collisions need it",
+    "StepNow": "only programs that wait for the answer need it; Step keeps to the speed",
+    "Stop": "the page has the buttons Pause and Reset in its place",
+    "TakeBodies": "only programs that apply forces need it",
+    "TakeRobot": "the page commands robots with Drive, which has a dead-man switch",
     "Throttle": "only AMBF throttles time",
     "UnloadWorld": "ClearMap removes the map while time continues",
 }
-"""Operations without a button on the page, each with the reason."""
+"""Operations that the page does not offer, each with the reason."""

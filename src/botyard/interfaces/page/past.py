@@ -1,8 +1,8 @@
-"""`Past`: shows a page an earlier moment while the world continues for all others.
+"""View of an earlier moment for one page, while the world continues for all others.
 
 A second simulation is restored to the moment (`History.look`), and its own `ViewSource`
-makes frames of it. It reads the sensors that are read in the world now, and the sensors
-of robots that the page has selected.
+makes frames of it. The second simulation reads the sensors that the world reads now,
+and the sensors of robots that the page has selected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from botyard.sim.history import Moment
 from botyard.sim.simulation import Simulation
 
 SOURCE = "past"
-"""Source of the subscriptions in the second simulation."""
+"""Source name of sensor subscriptions in the second simulation."""
 
 
 class Difference(NamedTuple):
-    """Differences between a past moment and now: names of robots.
+    """Differences between the robots of a past moment and of now.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class _PastSimulation:
 
 
 class Past:
-    """Past moment that one page looks at.
+    """Past moment that a page shows.
 
     Parameters
     ----------
@@ -93,7 +93,12 @@ class Past:
         self.source = ViewSource(_PastSimulation(self.sim, world), port_of, numbers)
 
     def go(self, time: float) -> None:
-        """Show another moment.
+        """Change the moment that the page shows.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s; the last kept moment at or before it is shown.
 
         Raises
         ------
@@ -105,9 +110,13 @@ class Past:
         history.look(time, self.sim)
 
     def read(self, selected: Iterable[str]) -> None:
-        """Read the sensors that are read now, and the sensors of these robots.
+        """Subscribe to the sensors that the world reads now, and to the sensors of some robots.
 
-        The next frame is then a new one.
+        Parameters
+        ----------
+        selected : iterable of str
+            Names of robots that the page has selected; unknown names are ignored. If
+            the set of sensors changes, the next frame is encoded again.
         """
         chosen, world = set(selected), self._world.sim
         changed = False
@@ -126,7 +135,13 @@ class Past:
         self.source.changed()
 
     def difference(self) -> Difference:
-        """Return the robots that the world would lose and get from here."""
+        """Return the robots that a return of the world to this moment would remove and restore.
+
+        Returns
+        -------
+        Difference
+            Names, each in the order of the robots in their simulation.
+        """
         now, then = self._world.sim.robots, self.sim.robots
         missing = tuple(
             n

@@ -1,6 +1,7 @@
-"""The page's timeline of a recording.
+"""Timeline of a recording on the page.
 
-All pages and all other interfaces show the same moment, so moving it moves all of them.
+All pages and all other interfaces show the same moment, so a change of the moment affects all of
+them.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from botyard.sim.simulation import Simulation
 from botyard.traffic.recordedchart import RecordedChart, recorded_chart
 
 MAX_NAME: Final = 200
-"""Limit of a recording's name in messages to pages, characters."""
+"""Longest name of a recording in messages to pages, characters."""
 MAX_BARS: Final = 100_000
-"""Limit of the bars, and of the robots' requests, in a chart for a page.
+"""Largest number of bars, and of the robots' requests, in a chart for a page.
 
 The longest bars and the first requests are kept.
 """
 DIGITS: Final = 6
-"""Digits after the decimal point of times in a chart: µs."""
+"""Number of digits after the decimal point of times in a chart: µs."""
 
 
 class RecordingLine:
@@ -63,7 +64,7 @@ class RecordingLine:
         )
 
     def state(self) -> pushes.TimeLine | None:
-        """See `TimeLine.state`."""
+        """Return the timeline's part of the status; see `TimeLine.state`."""
         player = self._player
         return pushes.TimeLine(
             first=player.begin,
@@ -74,32 +75,51 @@ class RecordingLine:
         )
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
-        """Return None: all viewers are shown the same."""
+        """Return None: all viewers see the same recording."""
         return None
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """Return None: all viewers are shown the same."""
+        """Return None: a recording has no simulation."""
         return None
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """Return nothing: the only source is the one that all viewers are shown."""
+        """Return no sources: all viewers see the same recording."""
         return ()
 
     def noticed(self) -> None:
-        """Do nothing: all events of a recording are known from the start."""
+        """Do nothing: the recording already contains all its events."""
 
     def view_changed(self, viewer: Viewer) -> None:
-        """Do nothing: all viewers are shown the same simulation."""
+        """Do nothing: all viewers see the same recording."""
 
     def left(self, viewer: Viewer) -> None:
-        """Do nothing: the recording stays at its moment when a viewer leaves."""
+        """Do nothing: the recording stays at its moment when a viewer disconnects."""
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
     ) -> pushes.Looked | None:
         """Go to a moment, or some steps forward or back.
 
-        A paused recording stays paused there.
+        A paused recording stays paused there. All viewers are shown the new moment.
+
+        Parameters
+        ----------
+        request : Look
+            Time, s, which has priority, or number of steps, which pauses the recording.
+        viewer : Viewer
+            Page that asks.
+        caller : Caller
+            Caller with the permissions of that page.
+
+        Returns
+        -------
+        None
+            The present of a recording is the moment that is shown.
+
+        Raises
+        ------
+        DeniedError
+            The caller may not resume time.
         """
         self._control.check(caller, Resume)
         player = self._player
@@ -107,7 +127,7 @@ class RecordingLine:
         if request.time is not None:
             player.seek(request.time)
         elif request.by:
-            # Steps are for looking at single moments, so playing stops.
+            # Steps serve to view single moments, so playing stops.
             self._hub.pause()
             player.go(player.sim.tick + request.by)
 
@@ -115,21 +135,36 @@ class RecordingLine:
         return None
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Raise NotNowError: a recording cannot continue differently."""
-        raise NotNowError("this is a recording: the world cannot continue from there")
+        """Raise NotNowError: the world of a recording cannot continue from an earlier moment."""
+        raise NotNowError(
+            "this is a recording: the world cannot continue from the shown moment"
+        )
 
     def loop(self, on: bool, caller: Caller) -> None:
-        """Turn repeating at the end of the recording on or off."""
+        """Turn repeating at the end of the recording on or off.
+
+        Parameters
+        ----------
+        on : bool
+            Whether the recording starts again after its end.
+        caller : Caller
+            Caller with the permissions of the page.
+
+        Raises
+        ------
+        DeniedError
+            The caller may not resume time.
+        """
         self._control.check(caller, Resume)
         self._player.loop = on
 
     def chart(self) -> msgspec.Raw | None:
-        """See `TimeLine.chart`."""
+        """Return what robots did over time; see `TimeLine.chart`."""
         return self._chart
 
 
 def _encoded(found: RecordedChart) -> msgspec.Raw:
-    """Encode a chart for pages."""
+    """Return a chart as JSON text for pages."""
     chart = found.chart
     lengths = sorted(
         (
@@ -138,7 +173,9 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         ),
         reverse=True,
     )
-    # Strictly longer bars than the first one too many are kept, so at most `MAX_BARS`.
+
+    # Keep the bars that are strictly longer than the first bar beyond the limit, so at
+    # most `MAX_BARS`.
     least = lengths[MAX_BARS] if len(lengths) > MAX_BARS else -1.0
     goes, waits = (
         [(i, round(a, DIGITS), round(b, DIGITS)) for i, a, b in bars if b - a > least]

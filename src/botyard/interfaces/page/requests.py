@@ -1,7 +1,7 @@
-"""`PageRequests`: executes the requests of the page's viewers.
+"""Execution of the requests that the page's viewers send (`PageRequests`).
 
-It also sends the viewers state, details and log lines (the `Desk` of the page's
-sessions).
+`PageRequests` also sends the viewers state, details and log lines; it is the `Desk` of the page's
+sessions.
 """
 
 from __future__ import annotations
@@ -35,17 +35,20 @@ from botyard.control import (
 )
 from botyard.control.driving import client_left
 from botyard.control.parts import Maps, Portions, RunLoop, charged
-from botyard.errors import BotyardError, NotNowError, WorldError, did_you_mean
+from botyard.errors import BotyardError, NotNowError, WorldError
 from botyard.geometry import Pose
-from botyard.interfaces.page.catalog import Catalog
+from botyard.interfaces.page.catalog import Catalog, picture_of
+from botyard.interfaces.page.courses import Courses
 from botyard.interfaces.page.downloads import Downloads
+from botyard.interfaces.page.fleetwatch import FleetWatch
 from botyard.interfaces.page.inspector import Inspector
 from botyard.interfaces.page.operations import (
     ABOUT_WHAT_IS_SHOWN,
     OPERATIONS,
     files_message,
+    reason_of,
 )
-from botyard.interfaces.page.robotdetails import SOURCE, detail_of, read_sensors
+from botyard.interfaces.page.robotdetails import SOURCE, details_of, read_sensors
 from botyard.interfaces.page.status import Question, Robots, status_of
 from botyard.interfaces.page.timeline import LookBack, TimeLine
 from botyard.interfaces.page.viewsource import (
@@ -64,14 +67,14 @@ from botyard.version import __version__
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
 MAX_DETAILS: Final = 20
-"""Limit of the selected robots whose details are sent and whose sensors are read."""
+"""Largest number of selected robots whose details are sent and whose sensors are read."""
 LOG_BACKLOG: Final = 500
 """Number of recent log lines that a new viewer gets (ring buffer)."""
 EXIT_DELAY: Final = 0.3
 MAX_VIEWERS: Final = 32
-"""Limit of read-only viewers, and limit of viewers with control."""
+"""Largest number of read-only viewers, and largest number of viewers with control."""
 MAX_TEXT: Final = 2000
-"""Limit of an error message or log line for the page, characters."""
+"""Longest error message or log line for the page, characters."""
 
 log = logging.getLogger("botyard.page")
 
@@ -80,7 +83,7 @@ T = TypeVar("T")
 
 
 class PageRequests:
-    """Requests of all viewers of a simulation.
+    """Execution of requests, and list of viewers, of a simulation.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ class PageRequests:
         self.timeline: TimeLine = LookBack(
             hub, robot_servers.control, robot_servers.port_of, source, SOURCE
         )
-        """Timeline that the pages show."""
+        """Timeline that the pages show: of the running simulation or of a recording."""
         self._marks: Sequence[pushes.Mark] = ()
         self._files: Sequence[Path] = ()
         self._downloads = Downloads()
@@ -131,6 +134,8 @@ class PageRequests:
         self._schema = -1
         self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
         self._next_status = self._next_detail = 0.0
+        self._fleet = FleetWatch(hub.sim)
+        self._courses = Courses(hub.sim)
         self._inspector = Inspector(hub.sim)
         self._catalog = Catalog(hub.background, maps)
 
@@ -162,7 +167,13 @@ class PageRequests:
         )
 
     def file_of(self, ticket: str) -> Path | None:
-        """Return the file of a download address; None if it is unknown or has expired."""
+        """Return the file of a download address; None if it is unknown or has expired.
+
+        Parameters
+        ----------
+        ticket : str
+            Text of the address, as a client sent it.
+        """
         return self._downloads.file_of(ticket, wall.monotonic())
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
@@ -179,30 +190,33 @@ class PageRequests:
             schema,
             pushes.encoder.encode(status_of(self)),
             pushes.encoder.encode(marks),
+            self._fleet.trips_now(),
         ]
         if self.control.files and self.control.allows(self.caller(viewer), ReadFile):
             first.append(files_message(self.control.files))
         return first
 
     def left(self, viewer: Viewer) -> None:
-        """Unregister a viewer, release its holds, and stop the robots that it drives."""
+        """Unregister a viewer, release its bodies, and stop the robots that it drives."""
         # A viewer that was never admitted has nothing to release.
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
         self.timeline.left(viewer)
         client_left(self.control, viewer)
+        self._fleet.watch(any(v.view.fleet for v in self.viewers))
         self._subscribe()
         self.hub.settle()
 
     def view_changed(self, viewer: Viewer) -> None:
-        """Apply a viewer's new view."""
+        """Apply the view (selected robots and options) that a viewer has changed."""
         self.timeline.view_changed(viewer)
+        self._fleet.watch(any(v.view.fleet for v in self.viewers))
         self._subscribe()
         self.hub.settle()
 
     def _subscribe(self) -> None:
-        """Subscribe to the sensors of selected robots, and unsubscribe from all others."""
+        """Subscribe to sensors of selected robots; unsubscribe from other sensors."""
         robots = self.hub.sim.robots
         # A dict keeps the order of selection, so that the limit keeps the first robots.
         wanted = list(
@@ -216,10 +230,8 @@ class PageRequests:
                 read_sensors(robot, False)
 
         for name, robot in read.items():
-            if (
-                self._read.get(name) is not robot
-                # Another robot may have got the name in the meantime.
-            ):
+            # A robot that was added in the meantime may have this name.
+            if self._read.get(name) is not robot:
                 read_sensors(robot, True)
 
         self._read = read
@@ -239,7 +251,7 @@ class PageRequests:
             self._tell_present(schema)
 
     def _tell_present(self, text: bytes) -> None:
-        """Send a message to the viewers that are shown the present."""
+        """Send a message to the viewers that see the present moment."""
         for viewer in self.viewers:
             if self.timeline.source_of(viewer) is None:
                 viewer.send_encoded(text)
@@ -249,20 +261,29 @@ class PageRequests:
             viewer.send_encoded(text, again_soon)
 
     def tick(self, now: float) -> None:
-        """Send the status and details that are due; `now` is wall time, s."""
+        """Send the status and details that are due.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         if not self.viewers:
             return
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
             self.timeline.noticed()
             self._tell_all(pushes.encoder.encode(status_of(self)), again_soon=True)
+
             # The timeline makes a new sequence for each change, so identity is enough
-            # to see one.
+            # to detect a change.
             if self.timeline.marks is not self._marks:
                 self._marks = self.timeline.marks
                 self._tell_all(
                     pushes.encoder.encode(pushes.Marks(marks=list(self._marks)))
                 )
+
+            self._fleet.tell(self.viewers, now)
 
         if self.control.files is not self._files:
             self._files = self.control.files
@@ -281,20 +302,9 @@ class PageRequests:
                     and not viewer.wait(now)
                 ):
                     with viewer.work(now):
-                        viewer.send(self._details(viewer))
-
-    def _details(self, viewer: Viewer) -> pushes.Details:
-        past = self.timeline.sim_of(viewer)
-        sim = self.hub.sim if past is None else past
-        robots = [
-            sim.robots[n] for n in viewer.view.selected[:MAX_DETAILS] if n in sim.robots
-        ]
-        return pushes.Details(
-            time=sim.time,
-            robots=[
-                detail_of(r, sim, self.robot_servers.port_of(r.name)) for r in robots
-            ],
-        )
+                        sim = self.timeline.sim_of(viewer) or self.hub.sim
+                        names = viewer.view.selected[:MAX_DETAILS]
+                        viewer.send(details_of(names, sim, self.robot_servers.port_of))
 
     def add_log(self, entry: LogEntry) -> None:
         """Append a log line and send it to the viewers."""
@@ -313,12 +323,22 @@ class PageRequests:
         return Caller(SOURCE, level, "this page", key=viewer, undo_group=undo_group)
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
-        """Execute a request and answer it; errors are answered, never raised."""
+        """Execute a request and answer it; errors are answered, never raised.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that asks; the work counts towards its budget.
+        request : request
+            Decoded request of `botyard.protocols.webgui.messages`.
+        answer : callable
+            Receives the result and None, or None and the error text, now or later.
+        """
         try:
             result = self._do(request, viewer)
         # `KeyError`: the engine looks up robots by name.
         except (BotyardError, KeyError) as error:
-            answer(None, self._reason(error))
+            answer(None, reason_of(error, self.hub.sim.robots))
             return
         except Exception as error:
             # An internal error must not end the session.
@@ -349,13 +369,15 @@ class PageRequests:
         return self._to_wire(request, result)
 
     def _to_wire(self, request: AnyRequest, result: Any) -> Any:
-        """Convert the result of an operation to its form in the answer."""
+        """Convert the result of an operation to the form that the answer has."""
         # The frame number tells the page from which frame on the robot is in its new
         # place.
         if isinstance(request, msg.Move):
             return self.source.number
-        if isinstance(request, msg.Undo | msg.Redo):
+        if isinstance(request, msg.Undo | msg.Redo | msg.FindPlaces):
             return result
+        if isinstance(request, msg.LookAtMap):
+            return picture_of(result, request.name)
         if isinstance(result, AddedRobots):
             return list(result.robots)
         if isinstance(result, Path):
@@ -376,20 +398,15 @@ class PageRequests:
         self.hub.settle()
         self.changed()
 
-    def _reason(self, error: Exception) -> str:
-        if not isinstance(error, BotyardError):
-            name = str(error.args[0]) if error.args else ""
-            return f'there is no robot or box "{shown(name)}"{did_you_mean(name, self.hub.sim.robots)}'
-
-        return shown(error, MAX_TEXT)
-
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
         """Execute a request; return its result, a future, or cooperative work."""
         self._check_shown(request, viewer)
         make = OPERATIONS.get(type(request))
         if make is None:
-            raise WorldError(f"{type(request).__name__} is not possible now")
+            raise WorldError(
+                f"the page cannot request {type(request).__name__} in this state"
+            )
         return self.control.do(self.caller(viewer, request.group), make(request))
 
     @_do.register
@@ -401,10 +418,15 @@ class PageRequests:
             else Pose(request.x, request.y, request.th)
         )
         # Several robots of a model share one operation, and one undo.
-        if request.count > 1:
+        if request.count > 1 or request.places:
             return self.control.do(
                 self.caller(viewer),
-                AddRobots(model=request.model, number=request.count, pose=pose),
+                AddRobots(
+                    model=request.model,
+                    number=request.count,
+                    pose=pose,
+                    places=tuple(Pose(*place) for place in request.places),
+                ),
             )
 
         added = self.control.do(
@@ -425,15 +447,14 @@ class PageRequests:
         path = self.control.do(self.caller(viewer), ReadFile(file=request.file))
         return f"file/{self._downloads.offer(path, wall.monotonic())}"
 
-    # looking back
+    # -- looking back at earlier moments
 
     def source_of(self, viewer: Viewer) -> ViewSource:
         """Return the source of a viewer's frames: the present, or an earlier moment."""
-        past = self.timeline.source_of(viewer)
-        return self.source if past is None else past
+        return self.timeline.source_of(viewer) or self.source
 
     def scene_of(self, name: str) -> Scene | None:
-        """Return the map of a name sent to a viewer; None if it is not shown any more."""
+        """Return the map whose name was sent to a viewer; None if it is not shown any more."""
         for source, scene in (
             (self.source, self.hub.sim.scene),
             *self.timeline.scenes(),
@@ -444,7 +465,7 @@ class PageRequests:
         return None
 
     def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
-        """Raise NotNowError if a request about the present comes from the past.
+        """Raise NotNowError if a viewer of the past sends a request about the present.
 
         Places and names in the past may differ.
         """
@@ -479,7 +500,11 @@ class PageRequests:
     def _(self, request: msg.Chart, viewer: Viewer) -> msgspec.Raw | None:
         return self.timeline.chart()
 
-    # the world
+    @_do.register
+    def _(self, request: msg.Course, viewer: Viewer) -> pushes.CourseResult:
+        return self._courses.of(request.name, request.until)
+
+    # -- the world
 
     def load_map(self, name: str, caller: Caller) -> Future[bool]:
         """Load a map by its name.
@@ -512,8 +537,7 @@ class PageRequests:
         WorldError
             The file is invalid.
         """
-        # A known sender is the caller itself, so that the load can be undone by its
-        # page.
+        # A known page is the caller itself, so that it can undo the load.
         sender = next(
             (v for v in self.viewers if v.number == page and not v.read_only), None
         )
@@ -532,7 +556,8 @@ class PageRequests:
         return self._start(request, self.starter)
 
     def _start(self, request: msg.Start, starter: Starter) -> Portions[None]:
-        # Taken away at once, so that a second page cannot start the simulation as well.
+        # Withdraw the offer at once, so that a second page cannot also start the
+        # simulation.
         offer, self.start = self.start, None
         try:
             yield self.hub.background.future(
@@ -558,7 +583,7 @@ class PageRequests:
         self._next_status = 0.0
 
     def _end(self, status: int) -> None:
-        """Exit the simulator after the answer has been sent."""
+        """End the simulator after the answer has been sent."""
 
         def soon() -> Portions[None]:
             yield EXIT_DELAY

@@ -1,8 +1,9 @@
-"""Details of selected robots, and the sensors that they show."""
+"""Details of selected robots for the page, and the sensors that the page shows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from botyard.interfaces.page.devices import device_readings
@@ -12,15 +13,32 @@ from botyard.protocols.webgui import pushes
 from botyard.sim.simulation import Robot, Simulation
 
 SOURCE: Final = "page"
-"""Source of the page's commands and sensor subscriptions."""
+"""Source name of the page's commands and sensor subscriptions."""
 
 
 def detail_of(robot: Robot, sim: Simulation, port: int) -> pushes.Detail:
-    """Return the details of a selected robot; `port` is its TCP port, 0 for none."""
+    """Return the details of a selected robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    sim : Simulation
+        Simulation that contains it, of the present or of an earlier moment.
+    port : int
+        TCP port of the robot; 0 for none.
+
+    Returns
+    -------
+    Detail
+        Poses in m, m, rad; velocities in m/s, m/s, rad/s. The error of odometry is a
+        distance, m, and an angle between −π and π, rad.
+    """
     state = robot.state
     target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
     sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
     believed, true = robot.odom_in_world, state.pose_world
+
     # The remainder keeps the angle between −π and π.
     turned = math.remainder(believed.th - true.th, 2 * math.pi)
     gripper = robot.gripper
@@ -49,10 +67,38 @@ def detail_of(robot: Robot, sim: Simulation, port: int) -> pushes.Detail:
     )
 
 
+def details_of(
+    names: Iterable[str], sim: Simulation, port_of: Callable[[str], int]
+) -> pushes.Details:
+    """Return the details of selected robots.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the robots; unknown ones are left out.
+    sim : Simulation
+        Simulation that contains them, of the present or of an earlier moment.
+    port_of : callable
+        Returns the TCP port of a robot, 0 for none.
+    """
+    robots = [sim.robots[name] for name in names if name in sim.robots]
+    return pushes.Details(
+        time=sim.time, robots=[detail_of(r, sim, port_of(r.name)) for r in robots]
+    )
+
+
 def read_sensors(robot: Robot, on: bool) -> None:
-    """Subscribe to, or unsubscribe from, the sensors of a robot that the page shows."""
+    """Subscribe to the sensors of a robot that the page shows, or unsubscribe.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    on : bool
+        True subscribes. Sensors that no client subscribes to are not measured.
+    """
     for reader in drawn_devices(robot):
         reader.subscribe(SOURCE, on)
 
 
-__all__ = ["SOURCE", "detail_of", "read_sensors"]
+__all__ = ["SOURCE", "detail_of", "details_of", "read_sensors"]

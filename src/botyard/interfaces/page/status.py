@@ -1,4 +1,4 @@
-"""Status of a simulation for all pages: clients, interfaces, recording, question."""
+"""Status of a simulation for all pages: clients, interfaces, recording, question to the user."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from botyard.protocols.webgui.session import Viewer
 
 
 class Robots(Protocol):
-    """Parts of `botyard.servers.pioneer.robot_servers` that the page uses."""
+    """Interface of the robots' servers (`botyard.servers.pioneer.robot_servers`) for the page."""
 
     @property
     def control(self) -> Control:
-        """The control surface."""
+        """Control surface of the simulation."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Robots(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question to the user: continue, or exit the simulator.
+    """Question to the user: whether to continue or to end the simulator.
 
     Attributes
     ----------
@@ -61,13 +61,25 @@ class Page(Protocol):
 
 
 def status_of(page: Page) -> pushes.Status:
-    """Return the status line of all pages."""
+    """Return the status line of all pages.
+
+    Parameters
+    ----------
+    page : Page
+        Requests of the page, with its run loop and control surface.
+
+    Returns
+    -------
+    Status
+        Status that is the same for all pages.
+    """
     sim = page.hub.sim
     driven = [
         pushes.Client(robot=r.name, sources=list(r.clients))
         for r in sim.robots.values()
         if r.clients
     ]
+
     # The page's own commands are not a client.
     clients = sum(s != SOURCE for c in driven for s in c.sources)
     filmed = None if page.control.filmer is None else page.control.filmer.present
@@ -75,8 +87,8 @@ def status_of(page: Page) -> pushes.Status:
         None if page.control.recordings is None else page.control.recordings.present
     )
     return pushes.Status(
-        # The status bar of the original program counts like this: one for each
-        # driven robot, and one for each device that is read.
+        # Count subscriptions as the status bar of AMRISim: one for each driven robot,
+        # and one for each device that is read.
         clients=clients,
         subscriptions=len(driven) + sim.fleet.subscriptions,
         viewers=len(page.viewers),

@@ -1,4 +1,4 @@
-"""The page's timeline: `TimeLine`, and `LookBack` for a running simulation.
+"""Timeline of the page, with which a viewer can look back (`TimeLine`, `LookBack`).
 
 Looking back shows one page an earlier moment while the world continues for all others.
 To continue from that moment is the operation `Branch`.
@@ -26,20 +26,20 @@ from botyard.protocols.webgui.session import Viewer
 from botyard.sim.simulation import Simulation
 
 MAX_LOOKING: Final = 8
-"""Limit of pages with control that look back, and of read-only pages that do.
+"""Largest number of pages with control that look back; read-only pages have the same limit.
 
-Each of them has its own second simulation.
+Each page that looks back has its own second simulation.
 """
 MAX_PROBLEM: Final = 300
-"""Limit of the text of a problem, characters."""
+"""Longest text of a problem in a message, characters."""
 
 
 class TimeLine(Protocol):
-    """Timeline of a page: the last minutes of a running simulation, or a recording."""
+    """Interface of a page's timeline: of a running simulation, or of a recording."""
 
     @property
     def marks(self) -> Sequence[pushes.Mark]:
-        """Events, oldest first; a new sequence object after each change."""
+        """Events on the timeline, oldest first; a new sequence object after each change."""
         ...
 
     def state(self) -> pushes.TimeLine | None:
@@ -47,23 +47,42 @@ class TimeLine(Protocol):
         ...
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
-        """Return the source of a viewer's frames; None for the shared one."""
+        """Return the source of the frames that a viewer sees; None for the shared source.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            A page.
+        """
         ...
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """Return the simulation that a viewer is shown; None for the shared one."""
+        """Return the simulation that a viewer sees; None for the shared one.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            A page.
+        """
         ...
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """Return the sources of `source_of`, with the maps that they show."""
+        """Return the sources that viewers see (see `source_of`), with the map of each."""
         ...
 
     def noticed(self) -> None:
-        """Look for events; called twice a second while there are pages."""
+        """Detect new events; this is called twice a second while there are pages."""
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
-        """Apply a viewer's new view."""
+        """Apply the view (selected robots and options) that a viewer has changed.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that has selected robots or changed its options; `Viewer.view` has the
+            new view.
+        """
         ...
 
     def left(self, viewer: Viewer) -> None:
@@ -73,7 +92,16 @@ class TimeLine(Protocol):
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
     ) -> pushes.Looked | None:
-        """Show another moment; return None if it is the present.
+        """Show another moment to a viewer; return None if it is the present.
+
+        Parameters
+        ----------
+        request : Look
+            Time, s, or number of moments forward or back; without both, the present.
+        viewer : Viewer
+            Page that asks.
+        caller : Caller
+            Caller with the permissions of that page.
 
         Raises
         ------
@@ -83,7 +111,14 @@ class TimeLine(Protocol):
         ...
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world continue from the moment a viewer is shown; return its time, s.
+        """Let the world continue from the moment that a viewer sees; return its time, s.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that shows an earlier moment.
+        caller : Caller
+            Caller with the permissions of that page.
 
         Raises
         ------
@@ -94,6 +129,13 @@ class TimeLine(Protocol):
 
     def loop(self, on: bool, caller: Caller) -> None:
         """Turn repeating at the end on or off.
+
+        Parameters
+        ----------
+        on : bool
+            Whether to start again after the end.
+        caller : Caller
+            Caller with the permissions of the page.
 
         Raises
         ------
@@ -111,9 +153,10 @@ class TimeLine(Protocol):
 
 
 class LookBack:
-    """Timeline of a running simulation.
+    """Timeline of a running simulation, with which viewers look back.
 
-    It covers the last minutes, which `Simulation.history` keeps, and their events.
+    The timeline covers the last minutes, which `Simulation.history` keeps, and their
+    events.
 
     Parameters
     ----------
@@ -149,11 +192,18 @@ class LookBack:
 
     @property
     def marks(self) -> Sequence[pushes.Mark]:
-        """Events, oldest first; a new sequence object after each change."""
+        """Events on the timeline, oldest first; a new sequence object after each change."""
         return self._marks.all
 
     def state(self) -> pushes.TimeLine | None:
-        """Return the timeline's part of the status; None if no moments are kept."""
+        """Return the timeline's part of the status; None if no moments are kept.
+
+        Returns
+        -------
+        TimeLine or None
+            Simulated times of the first and last kept moment, s, and the size of the
+            history, bytes.
+        """
         history = self._hub.sim.history
         if not history.is_on or history.span is None:
             return None
@@ -164,21 +214,21 @@ class LookBack:
         )
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
-        """See `TimeLine.source_of`."""
+        """Return the source of the frames that a viewer sees; see `TimeLine.source_of`."""
         past = self._pasts.get(viewer)
         return None if past is None else past.source
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """See `TimeLine.sim_of`."""
+        """Return the simulation that a viewer sees; see `TimeLine.sim_of`."""
         past = self._pasts.get(viewer)
         return None if past is None else past.sim
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """See `TimeLine.scenes`."""
+        """Return the sources that viewers see; see `TimeLine.scenes`."""
         return [(past.source, past.sim.scene) for past in self._pasts.values()]
 
     def noticed(self) -> None:
-        """See `TimeLine.noticed`."""
+        """Detect new events; see `TimeLine.noticed`."""
         span = self._hub.sim.history.span
         if span is not None:
             self._marks.look(span[0].time)
@@ -195,7 +245,28 @@ class LookBack:
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
     ) -> pushes.Looked | None:
-        """Show one viewer another moment."""
+        """Show another moment to one viewer.
+
+        Parameters
+        ----------
+        request : Look
+            Time, s, or number of moments forward or back; without both, the present.
+        viewer : Viewer
+            Page that asks.
+        caller : Caller
+            Not used: looking back needs no permission, because it changes nothing.
+
+        Returns
+        -------
+        Looked or None
+            Moment that is shown, and the robots that differ from now; None: the
+            present.
+
+        Raises
+        ------
+        NotNowError
+            No moments are kept, or `MAX_LOOKING` pages look back already.
+        """
         history, past = self._hub.sim.history, self._pasts.get(viewer)
         if request.time is None and not request.by:
             self._show_present(viewer)
@@ -209,7 +280,9 @@ class LookBack:
             past is None
             and sum(v.read_only == viewer.read_only for v in self._pasts) >= MAX_LOOKING
         ):
-            raise NotNowError(f"{MAX_LOOKING} pages already look back: close one first")
+            raise NotNowError(
+                f"{MAX_LOOKING} pages already show earlier moments: close one first"
+            )
 
         shown_now = history.span[1] if past is None else past.moment
         time = (
@@ -218,7 +291,8 @@ class LookBack:
             else request.time
         )
         before = 0
-        # Made only now, after the checks, because it is a whole simulation.
+
+        # Create the view only after the checks, because it is a whole simulation.
         if past is None:
             past = self._pasts[viewer] = Past(
                 self._hub, time, self._present.numbers, self._port_of
@@ -248,9 +322,28 @@ class LookBack:
         )
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world continue from the moment that a viewer looks at.
+        """Let the world continue from the moment that a viewer sees.
 
-        The viewer is then shown the present again.
+        The viewer then sees the present again.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that asks.
+        caller : Caller
+            Caller with the permissions of that page.
+
+        Returns
+        -------
+        float
+            Simulated time from which the world continues, s.
+
+        Raises
+        ------
+        NotNowError
+            The page shows the present, or the moment is no longer kept.
+        DeniedError
+            The caller may not change the world.
         """
         past, control = self._pasts.get(viewer), self._control
         if past is None:
@@ -260,8 +353,8 @@ class LookBack:
                 "this page shows the present: go to an earlier moment first"
             )
 
-        # The moment may have been dropped since it was shown; another one would be a
-        # surprise.
+        # The moment may have been dropped since it was shown; the world must not
+        # continue from another moment.
         if self._hub.sim.history.moment(past.moment.time) != past.moment:
             raise NotNowError("the shown moment is no longer kept: choose another one")
 
@@ -270,7 +363,7 @@ class LookBack:
         return moment.time
 
     def loop(self, on: bool, caller: Caller) -> None:
-        """Raise NotNowError: a running simulation has no end at which to repeat."""
+        """Raise NotNowError: a running simulation has no end from which it could repeat."""
         raise NotNowError("only a recording can repeat at its end")
 
     def chart(self) -> msgspec.Raw | None:
@@ -278,7 +371,7 @@ class LookBack:
         return None
 
     def _show_present(self, viewer: Viewer) -> None:
-        """Show a viewer the present again."""
+        """Show the present to a viewer again."""
         if self._pasts.pop(viewer, None) is not None:
             _, schema = self._present.schema()
             viewer.send_encoded(schema)

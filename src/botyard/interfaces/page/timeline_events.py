@@ -1,4 +1,4 @@
-"""`Marks`: events of a running simulation for the page's timeline."""
+"""Events of a running simulation for the page's timeline (`Marks`)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from botyard.names import shown
 from botyard.protocols.webgui import pushes
 
 MAX_MARKS: Final = 500
-"""Limit of the events on a timeline; the latest are kept."""
+"""Largest number of events on a timeline; the latest events are kept."""
 MAX_NAMED: Final = 3
-"""Limit of the robot names in an event; the text counts the others."""
+"""Largest number of robot names in the text of an event; the text counts the others."""
 STALL_PAUSE_S: Final = 5.0
 """Simulated time within which a robot's repeated stall makes no new event, s."""
 
 
 class Marks:
-    """Collects the events of a running simulation for the timeline.
+    """Collector of the events of a running simulation for the timeline.
 
     Parameters
     ----------
@@ -45,14 +45,15 @@ class Marks:
         hub.follow(
             self._jumped,
             Subject.TIME,
-            # First, so that the differences that a jump makes do not count as events.
+            # Handle jumps first, so that the differences that a jump makes do not count
+            # as events.
         )
         hub.follow(self._bodies, Subject.BODIES)
         hub.follow(self._claims, Subject.CLAIMS)
         hub.follow(self._map, Subject.MAP)
 
     def _now(self) -> tuple[set[str], set[tuple[str, str]]]:
-        """Return the names of the robots, and the pairs of robot and commanding source."""
+        """Return the names of the robots, and the pairs (robot, source that commands it)."""
         robots = self._sim.robots
         return set(robots), {
             (n, s)
@@ -110,8 +111,17 @@ class Marks:
         self._note("branch", "the run continues from a restored state")
 
     def look(self, first: float) -> None:
-        """Look for robots that stall, and drop events before a time, s."""
-        # Moments before this time are not kept, so their events lead nowhere.
+        """Detect robots that stall, and drop events before a time, s.
+
+        Robots that stall again within `STALL_PAUSE_S` make no further event.
+
+        Parameters
+        ----------
+        first : float
+            Simulated time of the first kept moment, s; events before it cannot be
+            shown.
+        """
+        # Moments before this time are not kept, so their events cannot be shown.
         if self._kept and self._kept[0].time < first:
             self._drop(lambda mark: mark.time >= first)
         state, rows, time = (
@@ -134,6 +144,7 @@ class Marks:
         recent = {
             name: at for name, at in self._stalled.items() if time - at < STALL_PAUSE_S
         }
+
         # Robots that stall all the time stay in the table, so they make one event.
         self._stalled = recent | dict.fromkeys(names, time)
         if new:
@@ -149,7 +160,7 @@ class Marks:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names for a sentence; the names over the limit are counted."""
+    """Return names as part of a sentence; names beyond the limit are only counted."""
     found = sorted(names)
     more = len(found) - MAX_NAMED
     return ", ".join(shown(name) for name in found[:MAX_NAMED]) + (

@@ -1,16 +1,17 @@
-"""`ViewSource`: encodes the state for pages as binary columns.
+"""Encoding of the simulation's state for pages, as binary columns (`ViewSource`).
 
 Each frame is encoded once for all viewers with the same view.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import secrets
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +19,23 @@ from numpy.typing import NDArray
 from botyard.api.revisions import Subject
 from botyard.devices.devicereader import DeviceReader
 from botyard.devices.electrics import Boards
-from botyard.engine.build import robot_body
+from botyard.engine.bodyspec import robot_body
+from botyard.interfaces.page.floor import field_columns
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.devices import Layer, find_device
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
+from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.webgui import frames, pushes
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
+from botyard.protocols.webgui.kernels.units import write_units
 from botyard.protocols.webgui.messages import View
 from botyard.protocols.webgui.pushes import BodyInfo, Group, MapInfo, Model, Schema
 from botyard.sim.simulation import Robot, Simulation
 
 U4 = np.uint32
-T = TypeVar("T", bound=np.generic)
 _STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
     np.int8(b) for b in (Bit.STALLED, Bit.MOTORS, Bit.ESTOP, Bit.HELD, Bit.GHOST)
 )
@@ -44,7 +47,7 @@ _IN_SCHEMA = (
     Subject.MAP,
     Subject.PORTS,
 )
-"""Subjects whose changes make a new schema."""
+"""Subjects whose change requires a new schema (description of robots and map)."""
 RANGE_UNIT: Final = 0.001
 """Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m.
 
@@ -53,7 +56,21 @@ Sensors with a longer range get a coarser unit.
 
 
 def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
-    """Return the description of a model with which the page draws it."""
+    """Return the description by which the page draws a robot model.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        The model.
+    name : str, optional
+        Name in the schema. By default the name of the model; two variants of one model
+        need different names.
+
+    Returns
+    -------
+    Model
+        Outlines in the robot's frame, m; top speeds in m/s and rad/s.
+    """
     return Model(
         name=name or spec.name,
         description=spec.description,
@@ -75,25 +92,49 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
 
 @dataclass(slots=True)
 class _Sensors:
-    """Sensors of one group (with equal beams), as indices into the world's readings."""
+    """Sensors of one group (equal beams): their indices among the world's readings."""
 
     group: Group
-    # Index of each sensor.
+    # Index of each sensor, shape (n,).
     devices: NDArray[np.int64]
-    # Offset of its first reading.
+    # Offset of the first reading of each sensor.
     first: NDArray[np.int64]
-    # Row of its robot in frames.
+    # Row in frames of the robot that carries each sensor.
     robot: NDArray[np.uint32]
-    # See `_even_step`.
-    step: int
+    # Ranges of the sensors in frames. New memory for each frame would cost page faults, which take
+    # longer than the conversion.
+    units: NDArray[np.uint16] | None = None
+    # Returns above this one are reflectors.
+    plain: float = 1.0
+
+
+class _Colors:
+    """Numbers of colours: each robot keeps its own while other robots come and go."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._free: list[int] = []
+
+    def keep(self, names: Container[str]) -> None:
+        """Free the numbers of robots that are gone."""
+        for name in [name for name in self._numbers if name not in names]:
+            heapq.heappush(self._free, self._numbers.pop(name))
+
+    def of(self, name: str) -> int:
+        """Return the number of a robot: the lowest free one, if it is new."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = heapq.heappop(self._free) if self._free else len(self._numbers)
+            self._numbers[name] = number
+        return number
 
 
 class Shown(Protocol):
-    """State of a running simulation to show; a part of `botyard.control.parts.RunLoop`."""
+    """Interface of a running simulation whose state is shown to pages."""
 
     @property
     def sim(self) -> Simulation:
-        """The simulation."""
+        """Simulation whose state is shown."""
         ...
 
     @property
@@ -118,7 +159,7 @@ class Shown(Protocol):
 
 
 class ViewSource:
-    """Makes the schemas, maps and frames of a simulation.
+    """Encoder of the schemas, maps and frames of a simulation for pages.
 
     Parameters
     ----------
@@ -148,6 +189,7 @@ class ViewSource:
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._robots = 0
         self._origin = np.zeros(2)
+        self._colors = _Colors()
         self._groups: list[_Sensors] = []
         self._driven: tuple[int, NDArray[np.uint8]] = (-1, np.zeros(0, np.uint8))
         self._frames: dict[View, bytes] = {}
@@ -158,16 +200,17 @@ class ViewSource:
     # -- schema and map
 
     def map_name(self) -> str:
-        """Return the unguessable name of the present map; "" without a map.
+        """Return the name of the present map, which cannot be guessed; "" without a map.
 
         The URL needs no token, so the name protects the map.
         """
         revision = self._feed.last(Subject.MAP)
         if revision != self._map:
             self._map, scene = revision, self._hub.sim.scene
-            nothing = not (
+            nothing = scene.floor is None and not (
                 len(scene.segments) or len(scene.points) or scene.places or scene.areas
             )
+            # 128 random bits cannot be guessed.
             self._map_name = "" if nothing else secrets.token_hex(16)
 
         return self._map_name
@@ -184,7 +227,15 @@ class ViewSource:
         )
 
     def schema(self) -> tuple[int, bytes]:
-        """Return the number of the current schema and its encoded message."""
+        """Return the number of the current schema and its encoded message.
+
+        Returns
+        -------
+        number : int
+            Number that each frame of this schema has.
+        message : bytes
+            Encoded schema, which a page must get before such a frame.
+        """
         revision = self._feed.last(*_IN_SCHEMA)
         if revision != self._known:
             self._rebuild()
@@ -198,15 +249,17 @@ class ViewSource:
         self._frames.clear()
         # Rows may have changed, so the column of driven robots is stale too.
         self._driven = (-1, self._driven[1])
+
         # Frames hold 32-bit floats; coordinates relative to the map's centre keep their
         # precision.
         center = sim.scene.center
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
+        self._colors.keep(sim.robots)
         plain: dict[
             int, tuple[bytes, Model]
-            # Keyed by the identity of the spec, which hundreds of robots may share.
+            # The keys are identities of specs, which hundreds of robots may share.
         ] = {}
         for robot in sim.robots.values():
             known = plain.get(id(robot.spec)) if robot.gripper is None else None
@@ -231,6 +284,8 @@ class ViewSource:
                     model=index,
                     robot=bool(robot.spec.drive),
                     port=self._port_of(robot.name),
+                    kind=_kind_of_robot(sim, robot),
+                    color=self._colors.of(robot.name),
                 )
             )
 
@@ -268,14 +323,17 @@ class ViewSource:
         self._schema = pushes.encoder.encode(schema)
 
     def _group_sensors(self) -> None:
-        """Group sensors with equal beams."""
+        """Find the groups of sensors with equal beams."""
         sim = self._hub.sim
         keys, spans = sim.fleet.placed
         placed = {
             key: (device, span[0])
             for device, (key, span) in enumerate(zip(keys, spans, strict=True))
         }
-        found: dict[Hashable, tuple[Group, list[tuple[int, int, int]]]] = {}
+        found: dict[
+            tuple[Layer, tuple[Bundle, ...]], tuple[Group, list[tuple[int, int, int]]]
+        ] = {}
+
         for row, robot in enumerate(sim.robots.values()):
             for reader in drawn_devices(robot):
                 layer, bundles = reader.kind.layer, sim.fleet.bundles(reader.key)
@@ -287,14 +345,13 @@ class ViewSource:
                 members.append((*placed[reader.key], row))
 
         self._groups = []
-        for group, members in found.values():
+        for (_, bundles), (group, members) in found.items():
             table = np.array(members, np.int64)
-            first = table[:, 1].copy()
-            # Usual layouts have a constant step, with which a frame needs no copy.
-            step = _even_step(first, group.count)
-            self._groups.append(
-                _Sensors(group, table[:, 0].copy(), first, table[:, 2].astype(U4), step)
-            )
+            devices, first = table[:, 0].copy(), table[:, 1].copy()
+            sensors = _Sensors(group, devices, first, table[:, 2].astype(U4))
+            # With intensities, a reflector has at least twice the one of a white surface.
+            sensors.plain = max(1.0, 1.5 * bundles[0].optics.intensity)
+            self._groups.append(sensors)
 
     # -- frames
 
@@ -305,13 +362,22 @@ class ViewSource:
 
     @property
     def number(self) -> int:
-        """Number of the present frame."""
+        """Number that identifies the present frame."""
         return self._frame_number
 
     def frame(self, view: View) -> bytes:
-        """Encode the present state for a view; cached for equal views.
+        """Return the present state as a frame for a view.
 
-        The frame has the number of its schema.
+        Parameters
+        ----------
+        view : View
+            Selected robots and options. Equal views share one frame.
+
+        Returns
+        -------
+        bytes
+            Frame of `botyard.protocols.webgui.frames`, with the number of its schema. A
+            page needs that schema first.
         """
         self.schema()
         # The selection has no effect on such a frame, so these views share it.
@@ -329,6 +395,7 @@ class ViewSource:
         hub, sim = self._hub, self._hub.sim
         state = sim.snapshot.state
         rows, n = self._rows, self._robots
+
         # Fancy indexing makes a copy, which may be changed in place.
         pose = state.pose[rows]
         pose[:, :2] -= self._origin
@@ -345,6 +412,9 @@ class ViewSource:
             columns.append((Block.VELOCITY, 0, n, [state.vel[rows[:n]].astype("<f4")]))
         if view.readings != "none":
             columns += self._readings(view)
+        columns += field_columns(
+            hub, self._frame_number, always=bool(self._flags & frames.PAST)
+        )
         flags = (
             self._flags
             | (frames.PAUSED if hub.is_paused else 0)
@@ -366,7 +436,8 @@ class ViewSource:
         sim = self._hub.sim
         state, rows = sim.snapshot.state, self._rows
         revision = self._feed.last(Subject.CLAIMS)
-        # A Python loop over all robots, so it runs only when a client comes or leaves.
+        # This Python loop over all robots is slow, so it runs only when a client
+        # connects or disconnects.
         if self._driven[0] != revision:
             driven = np.zeros(len(rows), np.uint8)
             driven[: self._robots] = [
@@ -392,8 +463,16 @@ class ViewSource:
         return result
 
     def _readings(self, view: View) -> list[Column]:
+        """Return the columns with the readings of subscribed sensors, by group.
+
+        Ranges are in the units of the group (`kernels.units`). Lasers add a column
+        with the indices of the beams that hit a reflector.
+        """
         sim = self._hub.sim
         ranges, returns = sim.fleet.readings
+        # Few maps have reflectors, so one check of all readings usually saves a check
+        # for each sensor.
+        has_bright = len(returns) > 0 and returns.max() > 1
         taken = sim.fleet.taken
         chosen: NDArray[np.bool_] | None = None
         if view.readings == "selected":
@@ -414,44 +493,19 @@ class ViewSource:
                 if everybody
                 else (sensors.first[use], sensors.robot[use])
             )
-            step = sensors.step if everybody else 0
-            units = frames.to_units(_rows(ranges, first, group.count, step), group.unit)
-            columns.append((Block.READINGS, group.id, k, [robots, units]))
-            # Only lasers report reflectors: a return above 1.
-            if group.kind == "laser":
-                bright = np.flatnonzero(
-                    _rows(returns, first, group.count, step) > 1
-                ).astype(U4)
+            if sensors.units is None:
+                sensors.units = np.empty((len(use), group.count), np.uint16)
+            write_units(ranges, first, 1.0 / group.unit, sensors.units)
+            columns.append((Block.READINGS, group.id, k, [robots, sensors.units[:k]]))
+
+            # Only lasers report reflectors, as a return above 1.
+            if has_bright and group.kind == "laser":
+                beams = first[:, None] + np.arange(group.count)
+                bright = np.flatnonzero(returns[beams] > sensors.plain).astype(U4)
                 if len(bright):
                     columns.append((Block.BRIGHT, group.id, len(bright), [bright]))
 
         return columns
-
-
-def _rows(
-    flat: NDArray[T], first: NDArray[np.int64], count: int, step: int
-) -> NDArray[T]:
-    """Return `count` elements from each offset in `first`, (n, count).
-
-    A constant `step` between the offsets gives a view without a copy; 0 means that they
-    are irregular.
-    """
-    if step:
-        begin, size = flat[int(first[0]) :], flat.itemsize
-        return np.ndarray(
-            (len(first), count), flat.dtype, begin.data, strides=(step * size, size)
-        )
-
-    rows: NDArray[T] = flat[first[:, None] + np.arange(count)]
-    return rows
-
-
-def _even_step(first: NDArray[np.int64], count: int) -> int:
-    """Return the constant distance between ascending offsets; 0 if they are irregular."""
-    if len(first) == 1:
-        return count
-    steps = np.diff(first)
-    return int(steps[0]) if steps[0] > 0 and (steps == steps[0]).all() else 0
 
 
 def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
@@ -462,7 +516,14 @@ def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
 
 
 def nearest_reading(robot: Robot) -> float | None:
-    """Return the shortest range of a robot's read sensors, m; None without any."""
+    """Return the shortest range that the subscribed sensors of a robot measure, m; None without
+    any.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    """
     least = [
         float(reader.ranges.min(initial=math.inf))
         for reader in drawn_devices(robot)
@@ -478,7 +539,8 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     group = Group(
         id=number,
         kind=layer,
-        count=sum(b.n_readings for b in bundles),
+        # Readings of further echoes follow the first ones, and are not drawn.
+        count=sum(b.n_readings // b.optics.echoes for b in bundles),
         range_max=r_max,
         unit=unit,
         poses=[],
@@ -499,8 +561,22 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     return group
 
 
+def _kind_of_robot(
+    sim: Simulation, robot: Robot
+) -> Literal["robot", "pedestrian", "obstacle", "thing"]:
+    """Return the kind of a body that is no box of the map."""
+    if not robot.spec.drive:
+        return "thing"
+    if robot.spec.name != THING:
+        return "robot"
+    program = sim.core.programs.by_robot.get(robot.name)
+    return (
+        "pedestrian" if program is not None and program.name == "walk" else "obstacle"
+    )
+
+
 def _kind_of(box: BoxObject) -> str:
-    """Return the kind of an object of the map."""
+    """Return the kind of an object of the map, as the page names it."""
     if box.parts:
         return "obstacle"
     # Reflectors return more than 1 to lasers.

@@ -1,1 +1,1 @@
-"""Interface between the Pioneer protocol and the simulator."""
+"""Interface between the Pioneer protocol and the simulator, without sockets."""

@@ -1,4 +1,4 @@
-"""`PioneerRequests`: executes requests of Pioneer clients about the whole simulation.
+"""Execution of Pioneer clients' requests about the whole simulation (`PioneerRequests`).
 
 Each request becomes an operation (pioneer-protocol §9).
 """
@@ -53,14 +53,14 @@ from botyard.sim.port import Port
 from botyard.sim.simulation import Robot
 
 SOURCE: Final = "pioneer"
-"""Source of the clients' commands in the journal."""
+"""Source name of the clients' commands in the journal."""
 CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", ignores_crowd_limit=False)
 """Caller of operations on a client's own robot."""
 MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 
 
 class Client(Hashable, Protocol):
-    """Connection of a client; see `botyard.servers.pioneer.connection.Connection`."""
+    """Interface of a client's connection; see `botyard.servers.pioneer.connection.Connection`."""
 
     @property
     def is_local(self) -> bool:
@@ -73,14 +73,24 @@ class Client(Hashable, Protocol):
         ...
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify the client of a map change; see MAPCHANGED (pioneer-protocol §9)."""
+        """Notify the client of a map change; see MAPCHANGED (pioneer-protocol §9).
+
+        Parameters
+        ----------
+        name : str
+            File name as it was requested.
+        loaded : int
+            1 loaded, 0 unchanged and not loaded again, 2 could not be loaded.
+        by_user : bool
+            Whether it was changed on the page, not by a client.
+        """
         ...
 
 
 class PioneerRequests:
-    """Executes requests of Pioneer clients about the whole simulation.
+    """Executor of Pioneer clients' requests about the whole simulation.
 
-    It also notifies the clients of map changes.
+    The executor also notifies the clients of map changes.
 
     Parameters
     ----------
@@ -98,17 +108,25 @@ class PioneerRequests:
     @property
     def connections(self) -> Sequence[Any]:
         """Connections of all clients."""
+        # Return a copy, because clients may disconnect while a caller iterates.
         return tuple(self._clients)
 
     def attach(self, client: Client) -> None:
-        """Register a client."""
+        """Register a client.
+
+        Parameters
+        ----------
+        client : Client
+            Connection whose requests follow; it is notified of map changes.
+        """
         self._clients.append(client)
 
     def detach(self, client: Client) -> None:
-        """Unregister a client and release its hold on time."""
+        """Unregister a client, and release its hold on simulated time."""
         if client in self._clients:
             self._clients.remove(client)
-            # Otherwise the set would grow with every client.
+            # Forget the client's denials, because the set would otherwise grow with
+            # every client.
             self._denied = {(c, name) for c, name in self._denied if c is not client}
 
         self.control.release_stepper(client)
@@ -128,7 +146,14 @@ class PioneerRequests:
         """Return the caller of a client's operations.
 
         Only clients on this machine may exit the program.
+
+        Parameters
+        ----------
+        client : Client
+            Connection of a client; also the key of the bodies and time that the client
+            holds.
         """
+        # The protocol has no passwords, so the address decides.
         level = Level.OWN if client.is_local else Level.CHANGE
         return Caller(
             SOURCE,
@@ -140,8 +165,18 @@ class PioneerRequests:
         )
 
     def request(self, client: Client, request: Request) -> None:
-        """Execute a client's request; errors are logged."""
-        # Maps are the only request with an answer of its own (MAPCHANGED).
+        """Execute a client's request; errors are logged.
+
+        A denied request is logged once for each client and command.
+
+        Parameters
+        ----------
+        client : Client
+            Connection of the client.
+        request : Request
+            Decoded request (pioneer-protocol §9).
+        """
+        # Map requests are the only ones with their own answer (MAPCHANGED).
         if isinstance(request, MapRequested):
             self._load(client, request)
             return
@@ -158,7 +193,7 @@ class PioneerRequests:
         except DeniedError as error:
             if (
                 (client, name) not in self._denied
-                # Logged once for each client, because clients repeat commands.
+                # Log a denial once for each client, because clients repeat commands.
             ):
                 self._denied.add((client, name))
                 client.log.warning("%s is denied: %s", name, error)
@@ -179,6 +214,7 @@ class PioneerRequests:
             )
         except DeniedError as error:
             client.log.warning('map "%s" not loaded: %s', shown(request.name), error)
+
             # The protocol's answers: 0 for unchanged, 2 for a file that cannot be
             # loaded.
             client.map_changed(request.name, 0)
@@ -196,8 +232,8 @@ class PioneerRequests:
     def _on_operation(self, done: Done) -> None:
         """Send MAPCHANGED after map operations.
 
-        All clients get it. If the map was in place already, only the client that asked
-        gets it.
+        All clients get it. If the map was already loaded, only the client that
+        requested it gets MAPCHANGED.
         """
         if not isinstance(done.operation, MAP_OPERATIONS):
             return
@@ -216,16 +252,23 @@ class PioneerRequests:
 
             return
 
-        # A copy, because a client that fails detaches itself.
+        # Loop over a copy, because a client that fails detaches itself.
         for client in tuple(self._clients):
             client.map_changed(name, 1, by_user=not by_client)
 
 
 class PioneerPort(Port):
-    """Port of a client's session.
+    """Port of a robot for one client's session.
 
     Commands that change more than the robot's motion pass through the control surface,
     in their order.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    control : Control
+        Control surface for those commands.
     """
 
     def __init__(self, robot: Robot, control: Control) -> None:
@@ -236,33 +279,57 @@ class PioneerPort(Port):
         self._control.do(CLIENT, operation)
 
     def reset_pose(self) -> None:
-        """Queue a reset: start pose, odometry at zero, at rest."""
+        """Queue a reset of the robot: start pose, odometry at zero, at rest."""
         self._do(Reset(names=(self.name,)))
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue a true pose, in m, m and rad."""
+        """Queue the placement of the robot at a true pose, m, m, rad."""
         self._do(Place(to=((self.name, pose),)))
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue one coordinate of the true pose, in m or rad."""
+        """Queue a change of one coordinate of the robot's true pose.
+
+        Parameters
+        ----------
+        axis : int
+            0 x, 1 y, 2 heading.
+        value : float
+            m or rad.
+        """
         self._do(PlaceAxis(robot=self.name, axis=axis, value=value))
 
     def set_ghost(self, on: bool) -> None:
-        """Queue ghost mode on or off."""
+        """Queue the switching of the robot's ghost mode.
+
+        Parameters
+        ----------
+        on : bool
+            Whether no sensor detects the robot, and no body collides with it.
+        """
         self._do(SetGhost(robot=self.name, on=on))
 
     def set_odometry_errors(self, on: bool) -> None:
-        """Queue odometry errors on or off."""
+        """Queue the switching of the robot's odometry errors."""
         self._do(SetOdometryErrors(robot=self.name, on=on))
 
     def press_estop(self, pressed: bool) -> None:
-        """Press or release the emergency stop."""
+        """Press or release the emergency stop button of the robot."""
         self._do(PressEmergencyStop(robots=(self.name,), on=pressed))
 
     def move_joystick(
         self, x: float, y: float, throttle: float, button1: bool, button2: bool
     ) -> None:
-        """Set the state of the joystick plugged into the robot."""
+        """Set the state of the joystick plugged into the robot.
+
+        Parameters
+        ----------
+        x, y : float
+            Deflection from −1 to 1, positive right and forward.
+        throttle : float
+            Position of the throttle from 0 to 1; a negative number leaves it unchanged.
+        button1, button2 : bool
+            Whether each button is pressed.
+        """
         self._do(
             MoveJoystick(
                 robot=self.name,
@@ -275,11 +342,29 @@ class PioneerPort(Port):
         )
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Set lines of one byte of the digital inputs."""
+        """Set lines of one byte of the digital inputs.
+
+        Parameters
+        ----------
+        byte : int
+            Number of the byte, from 0.
+        mask : int
+            Bits to set, 0 to 255; the other bits stay.
+        states : int
+            New states of these bits, 0 to 255.
+        """
         self._do(SetDigitalInputs(robot=self.name, byte=byte, mask=mask, states=states))
 
     def set_analog_input(self, port: int, value: int) -> None:
-        """Set the raw reading of an analog input."""
+        """Set the raw reading of an analog input.
+
+        Parameters
+        ----------
+        port : int
+            Number of the input, from 0.
+        value : int
+            Raw reading, normally 0 to 1023 (10 bits, pioneer-protocol §10).
+        """
         self._do(SetAnalogInput(robot=self.name, port=port, value=value))
 
 
@@ -297,44 +382,54 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     SnapshotRequested: lambda r: WritePicture(picture=r.name),
     StepsRequested: lambda r: HoldTime(steps=r.count),
 }
-"""Operation of each kind of request of a session."""
+"""Operation that carries out each kind of request, by class of the request."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "ClearField": "the protocol has no command for it",
+    "MarkFloor": "the protocol has no command for it",
+    "RemoveZone": "the protocol has no command for it",
+    "SetZone": "the protocol has no command for it",
     "CancelMovie": "the protocol has no command for it",
     "WriteMovie": "the protocol has no command for it",
     "ReadFile": "the protocol has no command for it",
+    "DockRobots": "the protocol has no command for it",
+    "FindPlaces": "the protocol has no command for it",
+    "LookAtMap": "the protocol has no command for it",
+    "SetCharge": "the protocol has test command 250, for its own robot alone",
+    "SendRobots": "the protocol has no command for it",
     "Branch": "the protocol cannot go back in time",
     "SaveRecording": "the protocol has no command for it",
     "StartRecording": "the protocol has no command for it",
     "StopRecording": "the protocol has no command for it",
-    "Redo": "undo and redo are for people on the page, not for programs",
-    "Undo": "undo and redo are for people on the page, not for programs",
-    "AddEach": "a robot factory makes one for each client (--robot-factory)",
-    "AddRobot": "a robot factory makes one for each client (--robot-factory)",
-    "AddRobots": "a robot factory makes one for each client (--robot-factory)",
+    "Redo": "undo and redo are for users of the page, not for programs",
+    "Undo": "undo and redo are for users of the page, not for programs",
+    "AddEach": "a robot factory makes a robot for each client (--robot-factory)",
+    "AddRobot": "a robot factory makes a robot for each client (--robot-factory)",
+    "AddRobots": "a robot factory makes a robot for each client (--robot-factory)",
     "ClearMap": "the protocol can load maps but not remove them",
+    "GoTo": "the client itself drives the robot",
     "CommandDevice": "the protocol has its own commands for the accessories it supports",
-    "CloneRobots": "a robot factory makes one for each client (--robot-factory)",
-    "Drive": "the session drives after TakeRobot",
-    "EnableMotors": "command ENABLE of the session, after TakeRobot",
-    "Hold": "for a person who drags a robot on the page",
+    "CloneRobots": "a robot factory makes a robot for each client (--robot-factory)",
+    "Drive": "the commands of a session drive its robot after TakeRobot",
+    "EnableMotors": "the session's command ENABLE does this, after TakeRobot",
+    "Hold": "only a user who drags a robot on the page needs it",
     "LoadWorld": "LoadMap replaces the map while time continues",
     "Pause": "a client may only hold time for a number of steps (SIM_CTRL 207)",
     "ReloadMap": "LoadMap reads a changed file again",
     "Remove": "a robot factory removes the robot when its client disconnects",
-    "Resume": "SIM_CTRL 208, through HoldTime",
+    "Resume": "clients send SIM_CTRL 208, which calls HoldTime",
     "SendMap": "the page sends files by HTTP",
     "SetBodyInfo": "the protocol has no command for it",
     "SetBodyState": "the protocol places robots, and drives the client's own robot",
     "SetSpeed": "all clients share time; a client may only step it",
-    "Step": "SIM_CTRL 207, through HoldTime",
-    "StepNow": "SIM_CTRL 207, through HoldTime",
+    "Step": "clients send SIM_CTRL 207, which calls HoldTime",
+    "StepNow": "clients send SIM_CTRL 207, which calls HoldTime",
     "Stop": "all clients share time",
     "SwitchInterface": "a client may not switch off the interfaces of other clients",
     "TakeBodies": "only AMBF sets forces",
     "Throttle": "only AMBF throttles time",
     "UnloadWorld": "the protocol can load maps but not remove them",
 }
-"""Operations without a Pioneer command, each with the reason."""
+"""Operations for which there is no Pioneer command, each with the reason."""
 
 
 __all__ = ["OPERATIONS", "SOURCE", "PioneerRequests"]

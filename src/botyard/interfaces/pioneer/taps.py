@@ -1,52 +1,72 @@
-"""Taps of the bytes between Pioneer clients and robots, for recorders."""
+"""Taps, which copy the bytes between Pioneer clients and robots to recorders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Taker = Callable[[str, int, int, bool, bytes], None]
-"""Callback of a recorder of all sessions.
+"""Type of a function that receives the bytes of all sessions for a recorder.
 
-Arguments: name of the robot, number of the session, number of earlier pieces in the
+Its arguments are the name of the robot, number of the session, number of earlier pieces in the
 session, whether the bytes come from the client, and the bytes.
 """
 
 
 class Tap:
-    """Tap of one session."""
+    """Tap of one session: it passes the session's bytes to recorders.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    number : int
+        Number of the session, counted over all robots from 1.
+    takers : list of callable
+        Recorders, shared by all taps: recorders may be added and removed during the
+        session.
+    """
 
     def __init__(self, robot: str, number: int, takers: list[Taker]) -> None:
         self._robot, self._number, self._takers = robot, number, takers
         self.order = 0
-        """Number of pieces so far."""
+        """Number of pieces of data in the session so far."""
 
     def __call__(self, from_client: bool, data: bytes) -> None:
-        """Record bytes, and whether they come from the client."""
+        """Pass bytes to the recorders; `True` marks bytes from the client."""
         for take in self._takers:
-            # Counted without recorders as well, so that the number shows a recording
-            # that started late.
+            # Count also without recorders, so that the number shows whether a recording
+            # started late.
             take(self._robot, self._number, self.order, from_client, data)
         self.order += 1
 
 
 class PacketTaps:
-    """Passes the bytes of all sessions to recorders."""
+    """Taps of all sessions, and the recorders that receive the bytes."""
 
     def __init__(self) -> None:
         self._takers: list[Taker] = []
         self._sessions = 0
         self.before: Callable[[], None] = lambda: None
-        """Called before a recorder starts, to count pieces in `Tap.order`."""
+        """Function that is called before a recorder starts, to bring `Tap.order` up to date."""
 
     @property
     def is_recording(self) -> bool:
-        """Whether there is a recorder."""
+        """Whether at least one recorder receives the bytes."""
         return bool(self._takers)
 
     def add(self, take: Taker) -> Callable[[], None]:
-        """Start to record; return a function that stops it.
+        """Add a recorder; return a function that removes it.
 
-        Sessions are numbered over all robots, from 1.
+        Parameters
+        ----------
+        take : callable
+            Receives robot, number of the session, number of the piece, direction and
+            bytes. Sessions are numbered over all robots, from 1.
+
+        Returns
+        -------
+        callable
+            Stops the recording; further calls do nothing.
         """
         self.before()
         self._takers.append(take)
@@ -58,7 +78,13 @@ class PacketTaps:
         return end
 
     def session(self, robot: str) -> Tap:
-        """Return the tap of the next session."""
+        """Return the tap for a new session.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+        """
         self._sessions += 1
         return Tap(robot, self._sessions, self._takers)
 

@@ -1,6 +1,6 @@
-"""Reader of the bytes between Pioneer clients and robots.
+"""Reader of recorded bytes between Pioneer clients and robots.
 
-It reads files of ``--record-packets`` and the packet channel of recordings.
+The files come from ``--record-packets``; recordings have the bytes in their packet channel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ from botyard.formats.budget import Budget, Meter
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Gap in a trace: number of lost entries, simulated time after them (s), and kind."""
+    """Gap in a packet trace.
+
+    Attributes
+    ----------
+    count : int
+        Number of lost entries.
+    sim : float
+        Simulated time after them, s.
+    what : str
+        Kind of the entries, in the plural, for messages.
+    """
 
     count: int
     sim: float
@@ -36,7 +46,8 @@ def read_trace(
         File of ``--record-packets`` (see `botyard.servers.pioneer.packetlog`) or
         recording (see `botyard.recording.recorder`).
     on_warning : callable
-        Called with each problem of a damaged recording; the rest of it is still read.
+        Called with each problem of a damaged recording, whose remaining parts are still
+        read.
 
     Yields
     ------
@@ -46,9 +57,10 @@ def read_trace(
     Raises
     ------
     FormatError, RecordingError
-        The file cannot be read, is too long, or holds something else; with the line.
+        The file cannot be read, is too long, or is no trace or recording; the error
+        states the line.
     """
-    # Imported late, because only recordings need these modules.
+    # Import these modules late, because only recordings need them.
     from botyard.recording.mcap import MAGIC
 
     try:

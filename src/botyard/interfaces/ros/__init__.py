@@ -1,1 +1,1 @@
-"""The ROS interface of the simulator, common to ROS 1 and ROS 2."""
+"""Interface between ROS 1 or ROS 2 and the simulator, without sockets."""

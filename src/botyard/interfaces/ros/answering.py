@@ -1,4 +1,4 @@
-"""Calls of the graph's services by clients that get an error text on failure."""
+"""Answers to service calls of clients whose protocol reports failures as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def answer_call(
     answer: Callable[[bool, Any], None],
     barrier: ErrorBarrier,
 ) -> None:
-    """Serve a call; a long one is answered later, when its response arrives.
+    """Call a service for a client, and pass on the answer, at once or when it arrives.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def answer_call(
     form : callable
         Converts the response to the form for `answer`.
     answer : callable
-        Called with whether the call has succeeded, and with the response or the error
-        text.
+        Called with a bool (whether the call has succeeded), and with the response or
+        the error text.
     barrier : ErrorBarrier
         Error barrier for the late part.
 

@@ -1,4 +1,4 @@
-"""The description of a robot, which RViz needs in addition to its transforms."""
+"""URDF description of a robot as a topic, which RViz needs in addition to transforms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,28 @@ from botyard.protocols.ros_messages.robot import RobotTopics
 
 
 def description(topics: RobotTopics, messages: Messages) -> Topic:
-    """Return the topic with the robot as URDF, for RViz and Foxglove.
+    """Return the topic that publishes the robot as URDF, for RViz and Foxglove.
 
     The links of the URDF are the frames of the transforms.
+
+    Parameters
+    ----------
+    topics : RobotTopics
+        Topics of the robot, with its names and frames.
+    messages : Messages
+        Factory of messages.
+
+    Returns
+    -------
+    Topic
+        Latched topic ``robot_description``; its text is made for the first subscriber.
     """
     port, names = topics.port, topics.names
     text: list[str] = []
 
     def make(_: Stamp) -> Any:
-        # Made for the first subscriber, because it takes long and never changes.
+        # The text is made for the first subscriber, because this takes long and the
+        # text never changes.
         if not text:
             profile = names.profile
             found = to_urdf(

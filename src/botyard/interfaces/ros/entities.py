@@ -38,7 +38,7 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 PEDESTRIAN: Final = "walk"
-"""Controller that moves an obstacle as a pedestrian."""
+"""Name of the controller that moves an obstacle like a pedestrian."""
 FRAMES: Final = frozenset(["", "map", "world"])
 """Accepted frames of poses.
 
@@ -54,7 +54,7 @@ No body is that far away, and larger numbers overflow in products.
 
 
 class Entities:
-    """Answers requests about entities.
+    """Answers to requests about the entities of simulation_interfaces.
 
     Parameters
     ----------
@@ -83,11 +83,16 @@ class Entities:
         return self._types.two(f"{PACKAGE}/{kind}")(**fields)
 
     def names(self) -> list[str]:
-        """Return the names of all entities."""
+        """Return the names of all entities: robots and boxes."""
         return [*self._sim.robots, *self._sim.core.box_names]
 
     def known(self, name: Any) -> str:
-        """Return the name of an entity.
+        """Return the name of an existing entity, as the engine spells it.
+
+        Parameters
+        ----------
+        name : object
+            Name in a request.
 
         Raises
         ------
@@ -101,7 +106,7 @@ class Entities:
             raise Refused(Code.NOT_FOUND, f'no robot or object "{shown(name)}"')
         return str(name)
 
-    # -- what they are
+    # -- descriptions
 
     def _spec(self, name: str) -> RobotSpec | BoxObject:
         robot: Robot | None = self._sim.robots.get(name)
@@ -112,7 +117,7 @@ class Entities:
         )
 
     def _kind(self, name: str) -> BodyInfo:
-        """Return the information that a client has set, or else the model's own."""
+        """Return the information that a client has set on an entity, or else the model's own."""
         said = self._control.info(name)
         # Information that a client has set replaces the model's own.
         if said is not None:
@@ -143,7 +148,13 @@ class Entities:
         return BodyInfo(category, about, (spec.name,))
 
     def info(self, name: str) -> Any:
-        """Return the EntityInfo of an entity."""
+        """Return the EntityInfo of an entity.
+
+        Parameters
+        ----------
+        name : str
+            Name of an entity that exists; the name in a request is checked before.
+        """
         kind = self._kind(name)
         category = self._make("EntityCategory", category=int(kind.category))
         return self._make(
@@ -154,14 +165,27 @@ class Entities:
         )
 
     def bounds(self, name: str) -> Any:
-        """Return the Bounds of an entity: a box in its own frame."""
+        """Return the Bounds of an entity: a box in the entity's own frame."""
         return self.box(self._spec(name))
 
     def box(self, spec: RobotSpec | BoxObject) -> Any:
-        """Return the Bounds of a model: a box, the upper right corner first."""
+        """Return the Bounds of a model: a box along the axes of the model.
+
+        Parameters
+        ----------
+        spec : RobotSpec or BoxObject
+            Model; its outlines are in its own frame, m.
+
+        Returns
+        -------
+        simulation_interfaces/Bounds
+            Box along the axes of the model, m: upper right corner, then lower left
+            corner.
+        """
         corners = np.array(
             [corner for outline in _outlines(spec) for corner in outline]
         )
+        # `tolist` gives Python numbers, which the encoders of messages expect.
         (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
         return self._make(
             "Bounds",
@@ -169,14 +193,27 @@ class Entities:
             points=[self._m.vector(x1, y1), self._m.vector(x0, y0)],
         )
 
-    # -- where they are
+    # -- states
 
     def state(self, name: str) -> Any:
-        """Return the EntityState: ground truth in the frame of the map."""
+        """Return the EntityState of an entity: its true pose and velocity in the frame of the map.
+
+        Parameters
+        ----------
+        name : str
+            Name of an entity of the engine.
+
+        Returns
+        -------
+        simulation_interfaces/EntityState
+            Pose and twist in the frame ``map``, m, rad, m/s, rad/s. The acceleration is
+            zero, because the engine keeps none.
+        """
         m, snapshot = self._m, self._sim.snapshot
         row = snapshot.rows[name]
         x, y, yaw = snapshot.state.pose[row].tolist()
         v, vy, w = snapshot.state.vel[row].tolist()
+
         # ROS wants the twist in the frame of the header; the engine has it in the
         # body's frame.
         cos, sin = cosine_sine(yaw)
@@ -195,23 +232,35 @@ class Entities:
     # -- filters
 
     def filtered(self, filters: Any) -> list[str]:
-        """Return the names of the entities that pass all of EntityFilters.
+        """Return the names of the entities that pass all filters of a request.
+
+        Parameters
+        ----------
+        filters : EntityFilters
+            Filter by name, category, tags and bounds; empty parts match all.
+
+        Returns
+        -------
+        list of str
+            Names, in the order of the entities.
 
         Raises
         ------
         Refused
             A filter is invalid, too long, or of a kind that is not supported.
         """
+        # Each entity is compared with each tag and category, so limit their number.
         if len(filters.categories) > MAX_LISTED or len(filters.tags.tags) > MAX_LISTED:
             raise Refused(
                 Code.OPERATION_FAILED,
-                f"filters: expected at most {MAX_LISTED} tags and {MAX_LISTED} categories",
+                f"filters: expected at most {MAX_LISTED} tags and {MAX_LISTED} categories, found "
+                f"{len(filters.tags.tags)} and {len(filters.categories)}",
             )
 
         names = self.names()
         try:
-            # An own regular-expression engine with linear time: a client's pattern must
-            # not stall the simulator.
+            # botyard's own regular-expression engine takes linear time: a client's
+            # pattern must not stall the simulator.
             pattern = Pattern(str(filters.filter))
             if filters.filter:
                 names = [n for n in names if pattern.search(n)]
@@ -219,6 +268,8 @@ class Entities:
             raise Refused(Code.OPERATION_FAILED, f"filter: {error}") from None
 
         categories = {int(c.category) for c in filters.categories}
+        # Names are filtered before, so that descriptions are made for few entities
+        # only.
         if categories or filters.tags.tags:
             kinds = {n: self._kind(n) for n in names}
             names = [
@@ -227,7 +278,7 @@ class Entities:
             names = [n for n in names if has_tags(filters.tags, kinds[n].tags)]
 
         region = _region(filters.bounds)
-        # Geometry comes last, because it costs most.
+        # Test the geometry last, because it costs most.
         return names if region is None else list(self._inside(names, region))
 
     def _inside(self, names: list[str], region: Region) -> Iterator[str]:
@@ -238,8 +289,8 @@ class Entities:
         """
         snapshot = self._sim.snapshot
         specs = [self._spec(n) for n in names]
-        # Many bodies share a spec, so each spec is measured once. The double of the
-        # largest coordinate is more than the radius.
+        # Many bodies share a spec, so each spec is measured once. Twice the largest
+        # coordinate is more than the radius.
         sizes = {
             id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0
             for s in specs
@@ -248,7 +299,9 @@ class Entities:
         size = np.array([sizes[id(s)] for s in specs])
         x0, y0, x1, y1 = reach(region)
         x, y = poses[:, 0], poses[:, 1]
+        # One comparison of arrays leaves out most bodies before the exact test.
         near = (x + size >= x0) & (x - size <= x1) & (y + size >= y0) & (y - size <= y1)
+
         for name, spec, pose in compress(
             zip(names, specs, poses.tolist(), strict=True), near
         ):
@@ -268,7 +321,21 @@ def _outlines(spec: RobotSpec | BoxObject) -> tuple[Outline, ...]:
 
 
 def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
-    """Return the pose of a request, in the world's frame.
+    """Return the pose that a request contains, in the world's frame.
+
+    Parameters
+    ----------
+    header : std_msgs/Header
+        Header, whose frame must be ``world`` or ``map``.
+    pose : geometry_msgs/Pose
+        Pose, m, and an orientation about the z axis.
+    code : Code
+        Result code of the error.
+
+    Returns
+    -------
+    Pose
+        m, m, rad.
 
     Raises
     ------
@@ -279,14 +346,15 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
     if str(header.frame_id) not in FRAMES:
         raise Refused(
             code,
-            f'pose: expected one in the frame "world" or "map", found "{shown(header.frame_id)}"',
+            f'pose: expected the frame "world" or "map", found "{shown(header.frame_id)}"',
         )
 
     turn = [float(getattr(pose.orientation, axis)) for axis in "xyzw"]
     place = [float(getattr(pose.position, axis)) for axis in "xyz"]
     if not all(map(math.isfinite, (*turn, *place))):
         raise Refused(code, "pose: expected finite numbers")
-    # Negated, so that NaN is refused.
+
+    # The comparison is negated, so that NaN is refused.
     if (
         not abs(
             turn[0] * turn[0]
@@ -302,11 +370,20 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
             f"pose: expected a quaternion of length 1, found {', '.join(f'{q:g}' for q in turn)}",
         )
 
+    # The height is ignored, because the world is flat.
     return Pose(place[0], place[1], yaw_of(pose.orientation))
 
 
 def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
-    """Return whether tags match a TagsFilter; an empty filter matches all."""
+    """Return whether tags match a TagsFilter; an empty filter matches all.
+
+    Parameters
+    ----------
+    wanted : simulation_interfaces/TagsFilter
+        Filter of a request, which wants all or any of its tags.
+    tags : iterable of str
+        Tags of the entity or world.
+    """
     if not wanted.tags:
         return True
     found = [tag in tags for tag in wanted.tags]
@@ -332,6 +409,7 @@ def _region(bounds: Any) -> Region | None:
             f"bounds: expected a type from 0 to {max(Shape):d}, found {kind}",
         )
 
+    # A hull needs three points; a box and a sphere have exactly two.
     if len(points) > MAX_LISTED or (
         len(points) < 3 if kind == Shape.CONVEX_HULL else len(points) != 2
     ):
@@ -343,9 +421,10 @@ def _region(bounds: Any) -> Region | None:
 
     values = np.array([(p.x, p.y) for p in points], np.float64)
     if np.isnan(values).any():
-        raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers")
+        raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers, found NaN")
     # Infinite bounds are valid: they mean an open side.
     corners = np.clip(values, -MAX_BOUND_M, MAX_BOUND_M).tolist()
+
     # The second point of a sphere holds its radius in x.
     if kind == Shape.SPHERE:
         (x, y), (radius, _) = corners

@@ -1,6 +1,6 @@
-"""`FirstMap`: waits for the first map on a topic (``-m ros:/map``).
+"""Reception of the first map on a ROS topic (``-m ros:/map``).
 
-A map_server publishes such a map.
+A map_server, for example, publishes such a map.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from botyard.protocols.ros_messages.graphoffers import Input
 from botyard.protocols.ros_messages.types import Types
 
 SCHEME: Final = "ros:"
-"""Prefix of map names that are topics."""
+"""Prefix of a map name that stands for a topic."""
 TYPE: Final = "nav_msgs/OccupancyGrid"
 _OVERHEAD: Final = 1 << 16
-"""Limit of a message's bytes in addition to its cells, which have one byte each."""
+"""Largest number of bytes of a message in addition to its cells, which have one byte each."""
 
 
 class FirstMap:
-    """Subscriber that keeps the first message.
+    """Subscriber that keeps the first map that it receives.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class FirstMap:
 
         self.name = name
         self.limit = budget.cells + _OVERHEAD
-        """Longest message, bytes."""
+        """Longest map message that is accepted, bytes."""
         self._types, self._budget, self._came = types, budget, came
         self._message: Any = None
         self._problem = ""
@@ -64,21 +64,40 @@ class FirstMap:
         return Input(self.topic, TYPE, self.take, "the map", self.limit)
 
     def take(self, message: Any) -> None:
-        """Take a decoded message."""
+        """Accept a decoded map message.
+
+        Parameters
+        ----------
+        message : nav_msgs/OccupancyGrid
+            The message; only the first one counts.
+        """
         # Later messages are ignored: the world keeps its map.
         if self._message is None:
             self._message = message
             self._came()
 
     def take_cdr(self, data: bytes) -> None:
-        """Take a message as CDR bytes."""
+        """Accept a map message as CDR bytes.
+
+        Damaged bytes are not an error here: they appear in the message of a timeout.
+
+        Parameters
+        ----------
+        data : bytes
+            Message with the header of four bytes.
+        """
         try:
             self.take(self._types.decode_cdr(data, TYPE))
         except PeerError as error:
             self._problem = f"; the received message is damaged: {error}"
 
     def scene(self, waited: float) -> Scene:
-        """Convert the received map; `waited`, s, is for the error message.
+        """Return the received map as a scene.
+
+        Parameters
+        ----------
+        waited : float
+            Time that the caller has waited, s, for the error.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`Foxglove`: topics, services and parameters of the graph for Foxglove and Lichtblick.
+"""ROS topics, services and parameters for Foxglove and Lichtblick (`Foxglove`).
 
 It is one transport of the graph for all clients, over Foxglove's WebSocket protocol.
 Each client is a `FoxgloveSession` on the WebSocket pump of `botyard.servers`. Messages
@@ -27,16 +27,12 @@ from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
 from botyard.protocols.foxglove.bus import Answer
-from botyard.protocols.foxglove.session import (
-    MAX_ALL_KEPT,
-    MAX_KEPT,
-    MAX_TEXT,
-    FoxgloveSession,
-)
+from botyard.protocols.foxglove.limits import MAX_ALL_KEPT, MAX_KEPT, MAX_TEXT
+from botyard.protocols.foxglove.session import FoxgloveSession
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.types import full, service_name
+from botyard.protocols.ros_messages.typenames import full, service_name
 from botyard.protocols.rosbridge.values import Values, json_of
 from botyard.protocols.shares import Account, Shares
 
@@ -46,7 +42,7 @@ JSON_GROWTH: Final = 4
 A text that is longer than this multiple of the CDR limit is refused unread.
 """
 PERIOD_NS: Final = 1_000_000_000
-"""Interval of the check for parameters that other ROS clients have changed, ns."""
+"""Interval at which changes of parameters by other ROS clients are looked for, ns."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -60,12 +56,18 @@ def is_hidden(name: str) -> bool:
 
 
 def ns_of(stamp: Stamp) -> int:
-    """Return a time in ns."""
+    """Return a time stamp (s, ns) as ns.
+
+    Parameters
+    ----------
+    stamp : Stamp
+        s and ns.
+    """
     return stamp[0] * 1_000_000_000 + stamp[1]
 
 
 class _Channel:
-    """Published topic.
+    """Published topic, with the sessions that read it.
 
     Attributes
     ----------
@@ -80,13 +82,15 @@ class _Channel:
         self.readers: dict[FoxgloveSession, None] = {}
 
     def changed(self) -> None:
-        """Notify the publishers of a new or lost reader."""
+        """Notify the publishers of the topic of a new or lost reader."""
         for publication in self.publications:
             publication.changed()
 
 
 class _Publication:
-    """Topic of a node; see `botyard.interfaces.ros.transport.Publication`."""
+    """Publication of a topic to Foxglove clients; see
+    `botyard.interfaces.ros.transport.Publication`.
+    """
 
     replays_latched = True
 
@@ -105,12 +109,13 @@ class _Publication:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a subscriber."""
+        """Whether the topic has a subscriber."""
         return bool(self.channel.readers)
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
-        # A copy, because a client that is too slow may be dropped in the loop.
+        # Loop over a copy, because a client that is too slow may be dropped in the
+        # loop.
         for client in tuple(self.channel.readers):
             self._deliver(client, message)
 
@@ -142,7 +147,7 @@ class _Listening:
         self.node, self.entry, self.type_name = node, entry, full(entry.type_name)
 
     def close(self) -> None:
-        """Unsubscribe."""
+        """End the subscription."""
         self._server.inputs.remove(self)
         self._server.connections_changed()
 
@@ -173,7 +178,7 @@ class _Serving:
         return op.Schema("cdr", name, "ros2msg", self._server.schema(name))
 
     def close(self) -> None:
-        """Close the service."""
+        """Withdraw the service."""
         self._server.closed(self)
 
 
@@ -216,10 +221,10 @@ class Foxglove:
         return made
 
     def close(self) -> None:
-        """Stop to follow changes of the simulator."""
+        """End the notifications about changes of the simulator."""
         self._unfollow()
 
-    # -- what the graph asks for
+    # -- offers of the graph
 
     def advertise(
         self,
@@ -228,20 +233,20 @@ class Foxglove:
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
     ) -> _Publication:
-        """Publish a topic."""
+        """Publish a topic of the graph to clients."""
         made = _Publication(self, node, topic, fresh, changed)
         self.connections_changed()
         return made
 
     def listen(self, node: str, entry: Input) -> _Listening:
-        """Subscribe to a topic."""
+        """Subscribe the simulator to a topic that clients publish."""
         made = _Listening(self, node, entry)
         self.inputs.append(made)
         self.connections_changed()
         return made
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Offer a service."""
+        """Offer a service of the graph to clients."""
         made = _Serving(self, next(self._numbers), node, service)
         self._services[made.described.id] = made
         # Hidden services (of actions) would only clutter the viewer's list.
@@ -267,7 +272,7 @@ class Foxglove:
         return self._types.definition2(type_name)
 
     def opened(self, topic: Topic) -> _Channel:
-        """Return the channel of a topic, created if needed."""
+        """Return the channel of a topic, which is created if needed."""
         kind = full(topic.type_name)
         found = self._channels.get((topic.name, kind))
         if found is None:
@@ -289,7 +294,7 @@ class Foxglove:
         return found
 
     def tidy(self, channel: _Channel) -> None:
-        """Remove a channel without publishers."""
+        """Remove a channel that has no publishers."""
         if not channel.publications:
             described = channel.described
             del (
@@ -313,7 +318,7 @@ class Foxglove:
     def time_ns(self) -> int:
         """Time of the present state, ns.
 
-        Changed parameters are sent together with it, at most once a second.
+        Reading it also sends changed parameters to the clients, at most once a second.
         """
         now = ns_of(self._graph.stamp())
         # The absolute difference, because simulated time may jump back.
@@ -340,10 +345,18 @@ class Foxglove:
         ]
 
     def subscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Deliver the messages of a channel, the last one of a latched topic at once."""
+        """Subscribe a client to a channel; a latched topic sends its last message immediately.
+
+        Raises
+        ------
+        PeerError
+            No channel has this number.
+        """
         found = self._by_id.get(channel)
         if found is None:
-            raise PeerError(f"foxglove: subscribe: no channel {channel}")
+            raise PeerError(
+                f"foxglove: subscribe: expected the id of a channel, found {channel}"
+            )
         found.readers[client] = None
         found.changed()
         for publication in found.publications:
@@ -351,7 +364,7 @@ class Foxglove:
         self.connections_changed()
 
     def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Stop the delivery of a channel."""
+        """Unsubscribe a client from a channel."""
         found = self._by_id.get(channel)
         if found is not None and client in found.readers:
             del found.readers[client]
@@ -365,7 +378,14 @@ class Foxglove:
     def publish(
         self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
     ) -> None:
-        """Take a message for the simulator."""
+        """Pass a message of a client to the simulator.
+
+        Raises
+        ------
+        PeerError
+            The simulator does not subscribe to the topic, or not with this type, or the
+            message is damaged or too long.
+        """
         kind = full(channel.schema_name)
         found = [one for one in self.inputs if one.entry.name == channel.topic]
         if not found:
@@ -381,7 +401,8 @@ class Foxglove:
                 f"{shown(channel.schema_name, MAX_TEXT)}"
             )
 
-        # One decoded message serves all inputs, so the smallest limit holds.
+        # One decoded message serves all inputs, so the smallest limit of the inputs
+        # applies.
         limit = min(one.entry.limit for one in fitting)
         message = self._read(payload, kind, channel.encoding, limit, channel.topic)
         for one in fitting:
@@ -390,7 +411,7 @@ class Foxglove:
     def _read(
         self, payload: bytes, kind: str, encoding: str, limit: int, where: str
     ) -> Any:
-        """Decode a message of a client.
+        """Return the decoded message of a client.
 
         Raises
         ------
@@ -418,7 +439,7 @@ class Foxglove:
     def call(
         self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer
     ) -> None:
-        """Call a service."""
+        """Call a service for a client."""
         found = self._services.get(call.service)
         if found is None or is_hidden(found.service.name):
             raise PeerError(f"foxglove: no service {call.service}")
@@ -442,9 +463,9 @@ class Foxglove:
     # -- parameters
 
     def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """Return the parameters: pause, speed, and those of the world's node."""
+        """Return the values of the parameters: pause, speed, and parameters of the world's node."""
         node = self._graph.node
-        found: dict[str, bool | float] = {
+        found: dict[str, bool | float | str] = {
             "pause": self._hub.is_paused,
             "speed": float(self._hub.speed),
         }
@@ -455,13 +476,20 @@ class Foxglove:
                 # Foxglove would take 1.0, which JSON may print as 1, for an integer.
                 name,
                 value,
-                None if isinstance(value, bool) else "float64",
+                None if isinstance(value, bool | str) else "float64",
             )
             for name, value in named.items()
         }
 
     def set_parameter(self, client: FoxgloveSession, parameter: op.Parameter) -> None:
-        """Set a parameter."""
+        """Set a parameter.
+
+        Raises
+        ------
+        PeerError
+            The parameter is unknown or read-only, or the value has another type or is
+            out of its range.
+        """
         prefix = f"{self._graph.node}."
         name = parameter.name.removeprefix(prefix)
         value = parameter.value
@@ -508,10 +536,12 @@ class Foxglove:
         for client in self._clients:
             client.parameters_changed()
 
-    # -- who is there
+    # -- connections
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Return publishers, subscribers and providers, by name."""
+        """Return publishers, subscribers and providers of services, by name of the topic or
+        service.
+        """
         publishers: dict[str, set[str]] = {}
         subscribers: dict[str, set[str]] = {}
         for channel in self._by_id.values():
@@ -534,7 +564,7 @@ class Foxglove:
         }
 
     def release_client(self, client: FoxgloveSession) -> None:
-        """Release a client that has left, with its subscriptions."""
+        """Release a client that has disconnected, and its subscriptions."""
         self._clients.pop(client, None)
         for channel in tuple(self._by_id.values()):
             if client in channel.readers:

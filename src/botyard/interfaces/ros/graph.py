@@ -1,4 +1,4 @@
-"""`RosGraph`: topics, inputs and services of the world and all robots.
+"""ROS graph of the simulator: topics, inputs and services of the world and all robots.
 
 Any number of transports offer them. A message is made only if a transport has a
 subscriber for it, and encoded once for each wire format.
@@ -31,50 +31,61 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "Branch": "for people who look back on the page",
-    "Redo": "undo and redo are for people on the page, not for programs",
-    "Undo": "undo and redo are for people on the page, not for programs",
-    "AddEach": "SpawnEntities of simulation_interfaces",
-    "AddRobots": "a service call adds one; call it again",
-    "ClearMap": "load an empty map by name",
-    "CloneRobots": "add_robot with the same model",
-    "Drive": "cmd_vel, which has its own timeout",
-    "EnableMotors": "enable_motors of each robot, after TakeRobot",
-    "Exit": "SetSimulationState of simulation_interfaces",
+    "ClearField": "clients command the rate of a robot's pheromone_pen",
+    "MarkFloor": "clients command the rate of a robot's pheromone_pen",
+    "RemoveZone": "scenarios and programs set zones of the floor",
+    "SetZone": "scenarios and programs set zones of the floor",
+    "Branch": "only a user who looks back on the page needs it",
+    "Redo": "undo and redo are for users of the page, not for programs",
+    "Undo": "undo and redo are for users of the page, not for programs",
+    "AddEach": "clients call SpawnEntities of simulation_interfaces",
+    "AddRobots": "a service call adds one robot; repeat the call",
+    "ClearMap": "clients load an empty map by name",
+    "CloneRobots": "clients call add_robot with the same model",
+    "DockRobots": "clients send goals to each robot (GoTo)",
+    "FindPlaces": "only a user who adds robots on the page looks at places first",
+    "LookAtMap": "only a user who chooses a map on the page needs it",
+    "SetCharge": "only a user of the page needs it",
+    "SendRobots": "clients send goals to each robot (GoTo)",
+    "Drive": "clients publish on cmd_vel, which has its own timeout",
+    "EnableMotors": "clients call enable_motors of a robot, after TakeRobot",
+    "Exit": "clients call SetSimulationState of simulation_interfaces",
     "FreeMaps": "ROS reserves no maps",
-    "Hold": "for a person who drags a robot on the page",
-    "HoldTime": "StepSimulation of simulation_interfaces, or AMBF's World",
-    "LoadWorld": "LoadWorld of simulation_interfaces",
+    "Hold": "only a user who drags a robot on the page needs it",
+    "HoldTime": "clients call StepSimulation of simulation_interfaces, or use AMBF's World",
+    "LoadWorld": "clients call LoadWorld of simulation_interfaces",
+    "GoTo": "clients call the actions of Nav2, with --nav2-actions",
     "MoveJoystick": "sensor_msgs/Joy is for the robot's program, not for the simulator",
     "PlaceAxis": "set_pose sets the whole pose",
-    "PressEmergencyStop": "disable_motors of each robot",
+    "PressEmergencyStop": "clients call disable_motors of a robot",
     "ReloadMap": "load_map with the same name reads a changed file",
     "RotateLog": "only the operator has access to the log",
     "SendMap": "the page sends files by HTTP",
     "SetAnalogInput": "only Pioneer boards have such inputs",
-    "SetBodyInfo": "SetEntityInfo of simulation_interfaces",
-    "SetBodyState": "SetEntityState of simulation_interfaces",
+    "SetBodyInfo": "clients call SetEntityInfo of simulation_interfaces",
+    "SetBodyState": "clients call SetEntityState of simulation_interfaces",
     "SetDigitalInputs": "only Pioneer boards have such inputs",
-    "SetGhost": "for Pioneer clients",
-    "SetOdometryErrors": "a setting of the run",
-    "StepNow": "StepSimulation of simulation_interfaces",
-    "Stop": "SetSimulationState of simulation_interfaces",
+    "SetGhost": "only Pioneer clients need it",
+    "SetOdometryErrors": "options set it for the whole run",
+    "StepNow": "clients call StepSimulation of simulation_interfaces",
+    "Stop": "clients call SetSimulationState of simulation_interfaces",
     "SwitchInterface": "a program must not switch off its own connection",
     "TakeBodies": "only AMBF sets forces",
     "Throttle": "only AMBF throttles time",
-    "UnloadWorld": "UnloadWorld of simulation_interfaces",
+    "UnloadWorld": "clients call UnloadWorld of simulation_interfaces",
     "ReadFile": "only the operator has access to files",
     "CancelMovie": "only the operator has access to files",
     "WriteMovie": "only the operator has access to files",
     "WritePicture": "only the operator has access to files",
 }
-"""Operations without a topic or service in ROS, each with the reason."""
+"""Operations for which ROS has no topic or service, each with the reason."""
+# The default of ROSARIA's parameter ``~cmd_vel_timeout``.
 CMD_VEL_TIMEOUT: Final = 0.6
-"""Timeout of cmd_vel, simulated s; the robot then stops, as real robots do."""
+"""Time without cmd_vel messages after which a robot stops, simulated s, as real robots do."""
 
 
 class RosGraph:
-    """Offers the simulator to transports.
+    """ROS graph of a simulation, which transports (ROS 1, ROS 2, WebSocket) carry to clients.
 
     Parameters
     ----------
@@ -101,6 +112,8 @@ class RosGraph:
     scan_rate : float, optional
         Rate of topics of lasers and sonar, Hz of simulated time, instead of the models'
         rates; 0 for every step.
+    has_nav2 : bool
+        Whether robots offer the actions of Nav2.
     """
 
     def __init__(
@@ -116,6 +129,7 @@ class RosGraph:
         sim_time: bool = True,
         timeout: float = CMD_VEL_TIMEOUT,
         scan_rate: float | None = None,
+        has_nav2: bool = False,
     ) -> None:
         self._hub = hub
         self._sim = hub.sim
@@ -123,6 +137,7 @@ class RosGraph:
         self.profile = profile
         self.sim_time = sim_time
         self._transports: list[Transport] = []
+        # The number is below any revision, so that the first call finds the robots.
         self._bodies = -1
         maps = (is_localized or "map" in profile.world) if has_map is None else has_map
         self._context = Context(
@@ -137,30 +152,35 @@ class RosGraph:
             has_map=maps
             and not self._sim.scene.source.startswith(
                 "ros:"
-                # Otherwise another program publishes this map already.
+                # If a topic is the source of the map, another program already publishes
+                # it.
             ),
             timeout=timeout,
             scan_rate=scan_rate,
+            has_nav2=has_nav2,
         )
         self._members: dict[str, Member] = {}
-        self._drivers = ErrorBarrier(log, "a command by ROS")
-        self._measuring = ErrorBarrier(log, "sensors for ROS")
+        self._drivers = ErrorBarrier(log, "executing a command of ROS")
+        self._measuring = ErrorBarrier(log, "measuring sensors for ROS")
         self._stale = True
         self._seen = (self._sim.snapshot, self._sim.core.feed.revision)
-        """Snapshot, and revision of the world, after the last publication."""
+        """Snapshot and revision of the world at the time of the last publication."""
         self._steady: list[Offer] = []
-        """Topics with subscribers that are due in every step."""
+        """Topics with subscribers that have a message in every step."""
         self._periodic: list[Offer] = []
         """Other topics with subscribers."""
         self._robots: list[RobotTopics] = []
-        """Robots of all members."""
+        """Robots of all nodes (members) of the graph."""
         self._robot_offers = RobotOffers(self._context)
         self._world_offers = WorldOffers(
             self._context, self._members, lambda: self._robots
         )
         self._world = self._world_offers.member()
+
         for offer in self._world.topics:
             offer.topic.publish = partial(self._publish_now, offer)
+        # Handlers of loggers live as long as the process, so `close` removes this
+        # handler.
         logging.getLogger("botyard").addHandler(self._world_offers.lines)
         hub.attach(self)
         hub.watch(self._publish_changes)
@@ -172,6 +192,7 @@ class RosGraph:
         self._hub.unwatch(self._publish_changes)
         self._unfollow()
         logging.getLogger("botyard").removeHandler(self._world_offers.lines)
+        # Loop over a copy, because `remove` changes the list.
         for transport in tuple(self._transports):
             # Removing a transport withdraws its offers, while the graph is still whole.
             self.remove(transport)
@@ -184,26 +205,41 @@ class RosGraph:
     def parameters(self) -> dict[str, Value]:
         """Return the ROS 2 parameters of the world's node.
 
-        They are the motion limits of every robot, and ``use_sim_time``.
+        The parameters are the motion limits of every robot, and ``use_sim_time``.
         """
         return self._world_offers.values()
 
     # -- transports
 
     def add(self, transport: Transport) -> None:
-        """Add a transport, and make all offers on it."""
+        """Add a transport, and offer all topics and services on it.
+
+        Parameters
+        ----------
+        transport : Transport
+            Transport of topics and services. Robots that are added later are offered on
+            it also.
+        """
         self._sync()
         self._transports.append(transport)
         for member in (self._world, *self._members.values()):
             self._offer(member, transport)
 
     def remove(self, transport: Transport) -> None:
-        """Remove a transport, and withdraw all offers from it."""
+        """Remove a transport, and withdraw all topics and services from it.
+
+        If it is the last transport, the robots that ROS drives stop.
+
+        Parameters
+        ----------
+        transport : Transport
+            Transport; one that was not added is ignored.
+        """
         if transport in self._transports:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
-            # No client is left that could stop the robot.
+            # No remaining client could stop the robot.
             if not self._transports and member.driver is not None:
                 member.driver.end()
 
@@ -217,8 +253,8 @@ class RosGraph:
         handles = member.handles.setdefault(transport, [])
         inputs = (
             member.inputs
-            # ROS 1 has one type for each name: reversed, so that the first input of a
-            # name stays.
+            # ROS 1 allows one type per topic name: keep the first input of each name
+            # (the dict keeps the last one, hence reversed).
             if transport.mixes_types
             else {i.name: i for i in reversed(member.inputs)}.values()
         )
@@ -235,17 +271,17 @@ class RosGraph:
         )
 
     def _changed(self) -> None:
-        """Note that a topic has got or lost a subscriber."""
+        """Note that a topic has gained or lost a subscriber, for the next publication."""
         self._stale = True
         if (
             self._hub.is_paused
-            # While the simulation is paused no step would notice it, and sensors show
-            # who reads them.
+            # Update the sensors now: while the simulation is paused no step would do
+            # it, but the page shows who reads each sensor.
         ):
             self._activate()
 
     def _refresh(self) -> None:
-        """Note that topics were added or removed."""
+        """Note that topics were added or removed, for the next publication."""
         self._stale = True
 
     def _withdraw(self, member: Member, transport: Transport) -> None:
@@ -269,19 +305,27 @@ class RosGraph:
         revision = self._sim.core.feed.last(Subject.BODIES)
         if revision == self._bodies:
             return
+        # Store the revision first, so that an error below does not repeat the work in
+        # each step.
         self._bodies = revision
         robots = {
             n: r
             for n, r in self._sim.robots.items()
+            # Bodies without a drive, and things that programs spawned, are no robots
+            # for ROS.
             if r.spec.drive and r.spec.name != THING
         }
-        # Also removes a robot that was replaced by another of the same name.
+
+        # The loop also removes a robot that was replaced by another robot of the same
+        # name.
         for name in [
             n for n, member in self._members.items() if robots.get(n) is not member.of
         ]:
             member = self._members.pop(name)
             if member.robot is not None:
                 member.robot.close()
+            if member.actions is not None:
+                member.actions.close()
             for transport in self._transports:
                 self._withdraw(member, transport)
 
@@ -302,9 +346,12 @@ class RosGraph:
         ]
 
     def _robot_member(self, robot: Robot, alone: bool) -> Member:
-        return self._robot_offers.member(
+        member = self._robot_offers.member(
             robot, self._unique_ros_name(robot.name), alone
         )
+        for offer in member.topics:
+            offer.topic.publish = partial(self._publish_now, offer)
+        return member
 
     def _unique_ros_name(self, robot: str) -> str:
         """Return a unique ROS name for a robot.
@@ -330,7 +377,8 @@ class RosGraph:
         # The user would look for the robot under its own name.
         if name != first:
             log.warning(
-                'ROS: "%s" would have the names of %s: it is %s there',
+                'ROS: "%s" would have the same ROS names as %s, so it is called %s '
+                "in ROS",
                 robot,
                 taken[first],
                 name,
@@ -341,7 +389,7 @@ class RosGraph:
     # -- publishing
 
     def stamp(self) -> Stamp:
-        """Return the time stamp of the present state."""
+        """Return the time stamp of messages about the present state."""
         return self._context.stamp()
 
     def _publish_now(self, offer: Offer) -> None:
@@ -358,6 +406,8 @@ class RosGraph:
 
         No step follows that would publish them.
         """
+        # The order matters: `_is_new` remembers the present state, so it is called
+        # last.
         if not self._transports or not self._hub.is_paused or not self._is_new():
             return
         self._context.data.forget()
@@ -369,24 +419,37 @@ class RosGraph:
                 offer.barrier.run(self._publish, offer, stamp)
 
     def _is_new(self) -> bool:
-        """Return whether the world has changed since the last call."""
+        """Return whether the world has changed since the last call of this method."""
         snapshot, revision = self._seen
         self._seen = (self._sim.snapshot, self._sim.core.feed.revision)
         return self._seen[0] is not snapshot or self._seen[1] != revision
 
     def on_snapshot(self, now: float) -> None:
-        """Publish the topics that are due and have subscribers, after a step."""
+        """Publish the topics that are due and have subscribers, after a step.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s. Topics follow simulated time instead, so that a fast run
+            publishes the same messages.
+        """
         if not self._transports:
             return
         self._sync()
+        # Call it only to remember this state, which is published now.
         self._is_new()
         self._context.data.forget()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
+        # Results have a timeout, and the action has no timer.
         if self._world_offers.steps is not None:
             self._world_offers.steps.expire()
         for member in self._members.values():
+            # Timeouts of commands are in simulated time, so they are checked after each
+            # step.
             if member.driver is not None and member.driver.is_active:
                 self._drivers.run(member.driver.tick)
+            if member.actions is not None:
+                self._drivers.run(member.actions.tick)
 
         if self._stale:
             self._activate()
@@ -401,6 +464,7 @@ class RosGraph:
         if sensors:
             self._measuring.run(self._sim.fleet.measure, sensors)
         publish = self._publish
+
         # A context manager would cost too much: this loop runs thousands of times a
         # second.
         for offer in due:
@@ -410,8 +474,10 @@ class RosGraph:
                 offer.barrier.fault(error)
 
     def _activate(self) -> None:
-        """Find the topics with subscribers; unsubscribe from other sensors."""
+        """Find the topics with subscribers, and unsubscribe from sensors that no topic needs."""
         self._stale = False
+        # Rebuilt from all members, which is rare; steps then only go through these
+        # lists.
         self._steady, self._periodic = [], []
         for member in (self._world, *self._members.values()):
             for offer in member.topics:
@@ -422,10 +488,13 @@ class RosGraph:
                 new = [p for p in offer.readers if p not in before]
                 if bool(offer.readers) != offer.wanted:
                     offer.wanted = bool(offer.readers)
+                    # Call `wanted` only at a change, because it switches sensors on and
+                    # off.
                     offer.topic.wanted(offer.wanted)
 
                 if new and offer.topic.version is not None:
-                    # Reset, so that the next step sends the latched message to all.
+                    # Reset the version, so that the next step sends the latched message
+                    # to all.
                     if not all(p.replays_latched for p in new):
                         offer.last_version, offer.period_us = None, (0, 0)
                     elif len(new) == len(
@@ -457,6 +526,8 @@ class RosGraph:
                 return
             offer.measured_us = measured_us
 
+        # The message is encoded on demand, and only once for transports with the same
+        # wire format.
         message = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
             offer.latched = offer.last_version, message
@@ -465,7 +536,7 @@ class RosGraph:
                 publication.send(message)
 
     def _latched_message(self, offer: Offer) -> EncodedMessage | None:
-        """Return the present message of a latched topic, for a late joiner."""
+        """Return the present message of a latched topic, for a new subscriber."""
         version = offer.topic.version() if offer.topic.version is not None else None
         if offer.latched is None or version is None or offer.latched[0] != version:
             offer.latched = (
@@ -479,7 +550,15 @@ class RosGraph:
     # -- description
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:
-        """Yield kind, name, type and description of each offer."""
+        """Yield kind, name, type and description of each topic, input and service.
+
+        Yields
+        ------
+        kind : str
+            ``topic``, ``input`` or ``service``.
+        name, type, about : str
+            Absolute name, ROS type, and description.
+        """
         self._sync()
         for member in (self._world, *self._members.values()):
             yield from (

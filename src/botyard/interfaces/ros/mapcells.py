@@ -1,4 +1,4 @@
-"""`MapCells`: the static map as an occupancy grid of bounded size for ROS.
+"""Static map as an occupancy grid of bounded size for ROS (`MapCells`).
 
 Large maps are rasterised in the background.
 """
@@ -25,29 +25,44 @@ log = logging.getLogger("botyard.ros")
 CELL_SIZE: Final = 0.05
 """Edge of a cell, m; doubled until the grid has at most `MAX_CELLS`."""
 MAX_CELLS: Final = 16_000_000
-"""Limit of the cells of the grid."""
+"""Largest number of cells of the grid."""
 INLINE_CELLS: Final = 1_000_000
-"""Limit of the cells of a map that is rasterised at once.
+"""Largest number of cells of a map that is rasterised immediately.
 
 Larger maps are rasterised in the background, so that no step is delayed.
 """
 INLINE_SHAPES: Final = 20_000
-"""Limit of the walls and points of a map that is rasterised at once."""
+"""Largest number of walls and points of a map that is rasterised immediately."""
 
 
 class Job(Protocol):
-    """Job in a child process (`botyard.servers.jobs.child_jobs`)."""
+    """Interface of a job in a child process (`botyard.servers.jobs.child_jobs`)."""
 
     def run(self, kind: str, request: object, types: Any) -> Iterator[tuple[str, Any]]:
-        """Start the job, and yield its messages."""
+        """Start the job, and yield its messages.
+
+        Parameters
+        ----------
+        kind : str
+            Name of the request.
+        request : object
+            The request, of a type that msgspec encodes.
+        types : object
+            Types of the messages by kind.
+
+        Yields
+        ------
+        (str, object)
+            Kind and message.
+        """
         ...
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the child process."""
         ...
 
     def wait(self) -> None:
-        """Wait until the process has ended."""
+        """Wait until the child process has ended."""
         ...
 
 
@@ -78,18 +93,26 @@ class MapCells:
 
     @property
     def version(self) -> int:
-        """Version that changes with the map, and when its grid is ready."""
+        """Number that changes with the map, and when the map's grid is ready."""
         return self._sim.core.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
-        """Return the grid, empty for an empty world.
+        """Return the occupancy grid of the map; it is empty for an empty world.
 
-        None means that the grid is being computed; `version` changes when it is ready.
+        Small maps are rasterised at once, larger maps in the background. The cells grow
+        with the map, so that their number stays bounded.
+
+        Returns
+        -------
+        Raster or None
+            None means that the grid is being computed; `version` changes when it is
+            ready.
         """
         revision = self._sim.core.feed.last(Subject.MAP)
         if revision != self._map:
-            # The result of an older map that is still in work is dropped in `_done`.
+            # `_done` drops the result for an older map that is still being rasterised.
             self._map, self._raster, self._begun = revision, None, False
+
         if self._raster is None and not self._begun:
             self._begun = True
             scene = self._sim.scene
@@ -111,7 +134,7 @@ class MapCells:
         return self._raster
 
     def close(self) -> None:
-        """Cancel the computation."""
+        """Cancel the computation of the grid."""
         if self._job is not None:
             self._job.kill()
             self._job.wait()
@@ -127,7 +150,9 @@ class MapCells:
                 "the map is not published as cells: %s",
                 error if isinstance(error, BotyardError) else repr(error),
             )
-            # An empty grid, so that the failed work is not tried again in every step.
+
+            # Store an empty grid, so that the failed work is not tried again in every
+            # step.
             made = _empty()
         elif made.resolution > CELL_SIZE:
             log.warning(
@@ -148,7 +173,8 @@ def _cell(scene: Scene) -> float:
     """Return the edge of a cell, m, with which the grid has at most `MAX_CELLS`."""
     size, cell = extent(scene), CELL_SIZE
     while _count(size, cell) > MAX_CELLS:
-        # Doubled, so that a few steps are enough for a map of any size.
+        # The edge is doubled, so that a few iterations are enough for a map of any
+        # size.
         cell *= 2.0
     return cell
 
@@ -158,7 +184,7 @@ def _empty() -> Raster:
 
 
 def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
-    """Rasterise a map; may run in another thread.
+    """Return the occupancy grid of a map; this function may run in another thread.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Nodes of the graph: the offers of the world and of each robot to ROS."""
+"""Nodes of the ROS graph, which hold the topics and services of the world and of each robot."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time as wall
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from botyard.control import Caller, Control, Level, Operation, Place
 from botyard.control.error_barrier import ErrorBarrier
-from botyard.control.parts import RunLoop
+from botyard.control.parts import Portions, RunLoop
 from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.transport import (
@@ -32,7 +32,7 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 SOURCE: Final = "ros"
-"""Source of ROS's commands and sensor subscriptions."""
+"""Source name of ROS's commands and sensor subscriptions."""
 ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", ignores_crowd_limit=False)
 """Caller for all ROS programs: DDS and Zenoh do not identify the sender."""
 
@@ -41,7 +41,7 @@ log = logging.getLogger("botyard.ros")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Shared parts with which all members are made.
+    """Context that all members (nodes) of the graph share.
 
     Attributes
     ----------
@@ -53,6 +53,8 @@ class Context:
         Arrays of a step, for the fast forms of messages.
     has_map : bool
         Whether the map is published.
+    has_nav2 : bool
+        Whether robots offer the actions of Nav2.
     """
 
     hub: RunLoop
@@ -66,9 +68,10 @@ class Context:
     has_map: bool
     timeout: float
     scan_rate: float | None
+    has_nav2: bool
 
     def stamp(self) -> Stamp:
-        """Return the time stamp of the present state."""
+        """Return the time stamp of messages about the present state."""
         return (
             Stamp.of_us(self.hub.sim.snapshot.time_us)
             if self.sim_time
@@ -76,22 +79,71 @@ class Context:
         )
 
     def do(self, operation: Operation[Any]) -> None:
-        """Execute an operation for ROS."""
+        """Execute an operation for ROS.
+
+        Parameters
+        ----------
+        operation : Operation
+            The operation, with ROS as its caller.
+
+        Raises
+        ------
+        BotyardError
+            The operation is denied, or fails.
+        """
         self.control.do(ROS, operation)
 
     def is_allowed(self, offer: Input | Service) -> bool:
         """Return whether an input or service is offered.
 
         With ``--read-only``, operations that change the world are not offered.
+
+        Parameters
+        ----------
+        offer : Input or Service
+            One without an operation is always offered.
         """
         return offer.operation is None or self.control.allows(ROS, offer.operation)
 
     def put(self, name: str, x: float, y: float, yaw: float) -> None:
-        """Place a robot or a box (m, m, rad)."""
+        """Place a robot or a box at a true pose.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        x, y : float
+            Position in the frame of the map, m.
+        yaw : float
+            Heading, rad.
+
+        Raises
+        ------
+        BotyardError
+            The operation is denied, or no body has this name, or the pose is out of
+            range.
+        """
         self.do(Place(to=((name, Pose(x, y, yaw)),)))
 
+    def soon(self, act: Callable[[], None]) -> None:
+        """Call a function in the next iteration of the event loop."""
+
+        def work() -> Portions[None]:
+            # The first portion ends here, so that the caller can send its response
+            # first.
+            yield None
+            act()
+
+        self.hub.background.start(work(), "a goal of an action")
+
     def empty(self, act: Callable[[], None]) -> Callable[[Any], Any]:
-        """Return the handler of a std_srvs/Empty service."""
+        """Return a handler that calls a function when a std_srvs/Empty service is called.
+
+        Parameters
+        ----------
+        act : callable
+            Function without arguments. Its error is the error of the call.
+        """
 
         def serve(_request: Any) -> Any:
             act()
@@ -100,7 +152,7 @@ class Context:
         return serve
 
     def map_topic(self, name: str) -> Topic:
-        """Return the map as a topic."""
+        """Return the topic that publishes the map."""
         kind = "nav_msgs/OccupancyGrid"
         return Topic(
             name,
@@ -114,19 +166,41 @@ class Context:
         )
 
     def map_message(self, stamp: Stamp) -> Any:
-        """Return the map as a message; None while its cells are being computed."""
+        """Return the message with the map.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time for the header.
+
+        Returns
+        -------
+        nav_msgs/OccupancyGrid or None
+            Map in the frame ``map``; None while its cells are being computed.
+        """
         raster = self.cells.get()
         return None if raster is None else self.messages.map(stamp, raster, "map")
 
     def parameters(self, limits: Reconfigure | None) -> dict[str, Value]:
-        """Return the ROS 2 parameters of a robot's own node."""
+        """Return the ROS 2 parameters of a robot's own node.
+
+        Parameters
+        ----------
+        limits : Reconfigure, optional
+            Motion limits of the robot; None: its limits cannot change.
+
+        Returns
+        -------
+        dict of str to Value
+            Parameters by name, always with ``use_sim_time``.
+        """
         sim_time = Value(lambda: self.sim_time, "whether stamps are simulated time")
         return {"use_sim_time": sim_time, **limit_parameters(limits)}
 
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """Advertised topic, with its publishers and the state of its publication."""
+    """Topic of the graph that is offered on transports, with the state of its publication."""
 
     topic: Topic
     node: str
@@ -137,19 +211,25 @@ class Offer:
     """Period of the last message, µs; see `Topic.period_at`."""
     last_version: Hashable = None
     measured_us: int = -1
-    """Topics with an age: simulated time of the measurement in the last message, µs."""
+    """Simulated time of the measurement in the last message, µs, for topics with an age."""
     latched: tuple[Hashable, EncodedMessage] | None = None
-    """Latched topics: version and last message, which all late joiners get."""
+    """Version and last message of a latched topic, which new subscribers get."""
     barrier: ErrorBarrier = field(init=False)
 
     def __post_init__(self) -> None:
         self.barrier = ErrorBarrier(log, f"publishing {self.topic.name}")
 
     def is_due(self, time_us: int) -> bool:
-        """Return whether a message is due at a simulated time, µs.
+        """Return whether a message of the topic is due.
 
         Topics without a period are due in every step. Otherwise the result is True once
-        in each period.
+        in each period, so each call that returns True counts as published.
+
+        Parameters
+        ----------
+        time_us : int
+            Simulated time, µs. A time before the present period is due, because time
+            may jump back.
         """
         begin, end = self.period_us
         if begin <= time_us < end:
@@ -157,6 +237,18 @@ class Offer:
         if self.topic.period:
             self.period_us = self.topic.period_at(time_us)
         return True
+
+
+class Actions(Protocol):
+    """Actions of a robot."""
+
+    def tick(self) -> None:
+        """Continue the goals after a step."""
+        ...
+
+    def close(self) -> None:
+        """End all goals."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -173,8 +265,9 @@ class Member:
     ros_name: str = ""
     """Unique name of the robot in ROS names."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
+    actions: Actions | None = None
     of: Robot | None = None
-    """The robot, to detect another robot with the same name."""
+    """Robot that the node stands for, to detect another robot with the same name."""
 
 
 def _limit(limits: Reconfigure, name: str) -> float:
@@ -182,7 +275,18 @@ def _limit(limits: Reconfigure, name: str) -> float:
 
 
 def limit_parameters(limits: Reconfigure | None) -> dict[str, Value]:
-    """Return a robot's motion limits as ROS 2 parameters."""
+    """Return a robot's motion limits as ROS 2 parameters.
+
+    Parameters
+    ----------
+    limits : Reconfigure, optional
+        Motion limits; None gives no parameters.
+
+    Returns
+    -------
+    dict of str to Value
+        Limits in SI units by name; setting one changes the robot's limit.
+    """
     if limits is None:
         return {}
     return {

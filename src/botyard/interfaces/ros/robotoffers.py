@@ -1,4 +1,4 @@
-"""Offers of a robot to ROS: its topics, command inputs, services and parameters."""
+"""Topics, command inputs, services and parameters that a robot has in ROS."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from botyard.control import CommandDevice, Operation, Place, TakeRobot
+from botyard.control import CommandDevice, GoTo, Operation, Place, TakeRobot
 from botyard.geometry import Pose
 from botyard.interfaces.ros.description import description
+from botyard.interfaces.ros.facts import facts
 from botyard.interfaces.ros.members import ROS, SOURCE, Context, Member, Offer, log
+from botyard.interfaces.ros.nav2 import Nav2Actions
 from botyard.names import shown
 from botyard.protocols.ros_messages.cmdvel import Driver
 from botyard.protocols.ros_messages.frames import MAP
@@ -25,13 +27,13 @@ from botyard.sim.simulation import Robot
 
 
 class RobotOffers:
-    """Creates the nodes of robots."""
+    """Factory of the ROS nodes of robots."""
 
     def __init__(self, context: Context) -> None:
         self._c = context
 
     def member(self, robot: Robot, ros_name: str, alone: bool) -> Member:
-        """Return the node of a robot.
+        """Return the ROS node of a robot, with its topics and services.
 
         Parameters
         ----------
@@ -53,14 +55,21 @@ class RobotOffers:
             self._c.scan_rate,
         )
         offered = [*topics.topics(), *self._topics_for_views(topics)]
+
         for device, problem in topics.problems.items():
-            log.warning("%s: %s has no ROS topics: %s", robot.name, device, problem)
+            log.warning(
+                "robot %s: the device %s has no ROS topics: %s",
+                robot.name,
+                device,
+                problem,
+            )
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
             if others:
                 log.warning(
-                    "%s: ROS and %s command the robot at the same time; the last command counts",
+                    "robot %s: ROS and %s command it at the same time; the last "
+                    "command counts",
                     robot.name,
                     ", ".join(others),
                 )
@@ -118,21 +127,38 @@ class RobotOffers:
                 "set_pose",
                 "geometry_msgs/PoseStamped",
                 put,
-                "place the robot there",
+                "place the robot at this pose",
                 Place,
             ),
         )
+
+        if robot.spec.kinematics.steers:
+            about += (
+                (
+                    "ackermann_cmd",
+                    "ackermann_msgs/AckermannDriveStamped",
+                    driver.ackermann_stamped,
+                    "speed, m/s, and steering angle, rad: refused as `cmd_vel_stamped`",
+                    None,
+                ),
+            )
+
         # Without localization by botyard, AMCL itself subscribes to this topic.
         if self._c.data.frames.is_localized:
-            estimate = "set the estimated pose; --localization keeps the error"
-            set_estimate = partial(self._set_estimate, topics)
+            moves = names.profile.moves_by_initialpose
+            estimate = (
+                "place the robot at this pose"
+                if moves
+                else "set the estimated pose; the localization error (--localization) stays"
+            )
+            set_estimate = partial(self._set_estimate, topics, moves)
             about += (
                 (
                     "initialpose",
                     "geometry_msgs/PoseWithCovarianceStamped",
                     set_estimate,
                     estimate,
-                    None,
+                    Place if moves else None,
                 ),
             )
 
@@ -153,6 +179,7 @@ class RobotOffers:
         ]
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         limits = None
+
         # Profiles of other programs have no limits that can be changed.
         if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self._c.types, self._c.hub.settle)
@@ -163,9 +190,18 @@ class RobotOffers:
             # Every node of ROS 2 has parameters.
             names.node != self._c.profile.world_node
         ):
+            described = facts(self._c, topics, names)
             services += Parameters(
-                names.node, self._c.types, partial(self._c.parameters, limits)
+                names.node,
+                self._c.types,
+                lambda: {**self._c.parameters(limits), **described},
             ).services()
+
+        actions = None
+        if self._c.has_nav2 and self._c.control.allows(ROS, GoTo):
+            actions = Nav2Actions(self._c, robot, names.topic, self._c.soon)
+            services += [s for server in actions.servers for s in server.services]
+            offered += actions.topics
 
         offers = [Offer(t, names.node) for t in offered]
         return Member(
@@ -177,6 +213,7 @@ class RobotOffers:
             topics,
             limits,
             ros_name,
+            actions=actions,
             of=robot,
         )
 
@@ -211,7 +248,7 @@ class RobotOffers:
         )
 
     def _topics_for_views(self, topics: RobotTopics) -> list[Topic]:
-        """Return the topics that visualisers and navigation need in addition."""
+        """Return the additional topics that visualisers and navigation need."""
         names, found = topics.names, []
         if names.profile.has_own_tf:
             found += Transforms(
@@ -224,8 +261,18 @@ class RobotOffers:
             found.append(self._c.map_topic(names.topic("map")))
         return found
 
-    def _set_estimate(self, topics: RobotTopics, message: Any) -> None:
-        """Take a pose estimate of another program (``initialpose``)."""
+    def _set_estimate(self, topics: RobotTopics, moves: bool, message: Any) -> None:
+        """Accept a pose of another program (``initialpose``).
+
+        Parameters
+        ----------
+        topics : RobotTopics
+            Topics of the robot.
+        moves : bool
+            Whether the robot is placed there; otherwise it is the estimated pose.
+        message : geometry_msgs/PoseWithCovarianceStamped
+            The pose, in the frame of the map.
+        """
         place, frame = message.pose.pose, str(message.header.frame_id)
         pose = Pose(
             float(place.position.x), float(place.position.y), yaw_of(place.orientation)
@@ -235,7 +282,10 @@ class RobotOffers:
             log.warning("%s: %s", topics.port.name, text)
             return
 
-        topics.frames.set_pose(pose)
+        if moves:
+            self._c.put(topics.port.name, *pose)
+        else:
+            topics.frames.set_pose(pose)
 
 
 __all__ = ["RobotOffers"]

@@ -1,8 +1,8 @@
 """Services of rosapi, with which rosbridge's clients query the ROS graph.
 
-They list topics, types, services, nodes and parameters (rosapi of rosbridge_suite).
-Requests and responses are plain values. The types of rosapi_msgs are not needed,
-because clients call the services by name.
+The services list topics, types, services, nodes and parameters (rosapi of rosbridge_suite).
+Requests and responses are plain values; the types of rosapi_msgs are not needed, because clients
+call the services by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from botyard.interfaces.ros.rosbridge_goals import SEND, Serving
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.ros_messages.typenames import full, service_name
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.values import Values
 
@@ -41,16 +42,16 @@ _VALUES: Final = {
 
 
 class TopicEntry(Protocol):
-    """Topic of the graph or of a client."""
+    """Interface of a topic of the graph or of a client."""
 
     @property
     def name(self) -> str:
-        """Absolute name."""
+        """Absolute name of the topic."""
         ...
 
     @property
     def type_name(self) -> str:
-        """ROS 2 name of the type."""
+        """Name of the topic's message type in ROS 2."""
         ...
 
     @property
@@ -65,7 +66,7 @@ class TopicEntry(Protocol):
 
 
 class Directory(Protocol):
-    """Directory of topics, services and actions."""
+    """Interface of the directory of topics, services and actions."""
 
     types: Types
     values: Values
@@ -76,7 +77,7 @@ class Directory(Protocol):
         ...
 
     def all_topics(self) -> Iterator[TopicEntry]:
-        """Yield every topic with a publisher or subscriber."""
+        """Yield each topic that has a publisher or a subscriber."""
         ...
 
     def all_services(self) -> Iterator[tuple[str, str, str]]:
@@ -98,7 +99,7 @@ class Directory(Protocol):
 
 
 def _text(args: dict[str, Any], name: str) -> str:
-    """Return a text argument."""
+    """Return an argument of a request that must be text."""
     found = args.get(name, "")
     if not isinstance(found, str):
         raise PeerError(
@@ -113,7 +114,7 @@ def _absolute(name: str) -> str:
 
 
 class Rosapi:
-    """The rosapi services.
+    """Services of rosapi.
 
     Parameters
     ----------
@@ -173,7 +174,16 @@ class Rosapi:
         }
 
     def call(self, name: str, values: Any, answer: Answer) -> None:
-        """Answer a call; `name` is absolute, `values` are an object or a list.
+        """Answer a call of a rosapi service.
+
+        Parameters
+        ----------
+        name : str
+            Absolute name of the service, such as ``/rosapi/topics``.
+        values : object
+            Fields of the request by name, or a list of them in order.
+        answer : callable
+            Called with True and the response as plain values.
 
         Raises
         ------
@@ -194,7 +204,7 @@ class Rosapi:
         answer(True, act(*(_text(args, field) for field in fields)))
 
     def services(self) -> Iterator[tuple[str, str, str]]:
-        """Yield name, type and node of these services."""
+        """Yield name, type and node of the rosapi services."""
         return (
             (f"{PREFIX}{name}", f"rosapi_msgs/srv/{kind}", NODE)
             for name, (kind, _, _) in self._serving.items()
@@ -334,16 +344,19 @@ class Rosapi:
         # A type may occur in several others; each is listed once.
         while waiting:
             name = waiting.pop(0)
+
             # A type may occur in several others; each is listed once.
             if name in found:
                 continue
             names, kinds, counts, examples = [], [], [], []
+
             for field, sort, inner, count in map(
                 _described, self._directory.values.fields(name)
             ):
                 names.append(field)
                 kinds.append(inner)
                 counts.append(count)
+
                 # rosapi's examples of values: empty array, default of a primitive, or
                 # empty message.
                 examples.append(
@@ -368,7 +381,7 @@ class Rosapi:
     # -- parameters, by the services of their node
 
     def _ask(self, service: str, values: dict[str, Any]) -> Any:
-        """Return the response of a service that answers at once."""
+        """Return the response of a service that answers immediately."""
         serving = self._directory.services.get(service)
         if serving is None:
             raise PeerError(f'rosapi: no service "{shown(service, MAX_TEXT)}"')
@@ -381,7 +394,7 @@ class Rosapi:
         return found[0][1]
 
     def _parameter(self, name: str) -> Any:
-        """Return the value of ``node:parameter``; None if it is not set."""
+        """Return the value of a parameter ``node:parameter``; None if it is not set."""
         node, parameter = _split(name)
         value = self._ask(f"{node}/get_parameters", {"names": [parameter]})["values"][0]
         field = _VALUES.get(value["type"])
@@ -446,7 +459,7 @@ class Rosapi:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the node and the parameter of ``/node:parameter``."""
+    """Return the node and the parameter of a text ``/node:parameter``."""
     node, colon, parameter = name.partition(":")
     if not colon:
         raise PeerError(

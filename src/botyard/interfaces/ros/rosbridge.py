@@ -1,4 +1,4 @@
-"""`Rosbridge`: topics and services of the graph for clients of the rosbridge protocol.
+"""ROS topics and services for clients of the rosbridge protocol (`Rosbridge`).
 
 It is one transport of the graph for all clients, and also passes on topics, services
 and actions from client to client. Each client is a `RosbridgeSession` on the WebSocket
@@ -34,20 +34,22 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.ros_messages.typenames import full, service_name
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
+from botyard.protocols.rosbridge.limits import MAX_ALL_KEPT, MAX_KEPT
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import MAX_ALL_KEPT, MAX_KEPT, RosbridgeSession
+from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import Account, Shares, cost
 
 MAX_ADVERTISED: Final = 1000
-"""Limit of the topics that a client advertises."""
+"""Largest number of topics that a client advertises."""
 MAX_OFFERED: Final = 100
-"""Limit of the services that a client offers."""
+"""Largest number of services that a client offers."""
 MAX_REQUESTS: Final = 1000
-"""Limit of the unanswered calls at the services of one client."""
+"""Largest number of unanswered calls at the services of one client."""
 
 
 log = logging.getLogger("botyard.ros")
@@ -64,7 +66,21 @@ class _Serving:
         self._barrier = ErrorBarrier(log, f"rosbridge: the service {service.name}")
 
     def call(self, values: Any, answer: Answer) -> None:
-        """Serve a call."""
+        """Call the service for a client.
+
+        Parameters
+        ----------
+        values : object
+            Fields of the request, or a list of them in order.
+        answer : callable
+            Called with a bool (whether the call has succeeded), and with the response
+            as plain values or the error text.
+
+        Raises
+        ------
+        BotyardError
+            The values do not fit the type, or the service fails at once.
+        """
         bridge, name = self._bridge.values, self.type_name
         request = bridge.message(values, f"{name}_Request")
         answer_call(
@@ -76,8 +92,8 @@ class _Serving:
         )
 
     def close(self) -> None:
-        """Close the service."""
-        # Another robot may have got the name, and thus the service, in the meantime.
+        """Withdraw the service."""
+        # A robot that was added in the meantime may now have the service's name.
         if self._bridge.services.get(self.service.name) is self:
             del self._bridge.services[self.service.name]
 
@@ -139,9 +155,9 @@ class Rosbridge:
         )
 
     def close(self) -> None:
-        """Do nothing: the sessions own all that there is to release."""
+        """Do nothing: the sessions release everything themselves."""
 
-    # -- what the graph asks for
+    # -- offers of the graph
 
     def advertise(
         self,
@@ -150,22 +166,28 @@ class Rosbridge:
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
     ) -> BridgePublication:
-        """Publish a topic."""
+        """Publish a topic of the graph to clients."""
         return BridgePublication(self, node, topic, fresh, changed)
 
     def listen(self, node: str, entry: Input) -> BridgeListening:
-        """Subscribe to a topic."""
+        """Subscribe the simulator to a topic that clients publish."""
         return BridgeListening(self, node, entry)
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Offer a service."""
+        """Offer a service of the graph to clients."""
         made = self.services[service.name] = _Serving(self, node, service)
         return made
 
     # -- topics of sessions
 
     def channel(self, name: str) -> Channel:
-        """Return the channel of an absolute name, created if needed."""
+        """Return the channel of a topic, which is created if needed.
+
+        Parameters
+        ----------
+        name : str
+            Absolute name, as `resolved` returns it.
+        """
         found = self.channels.get(name)
         if found is None:
             found = self.channels[name] = Channel(name)
@@ -184,11 +206,12 @@ class Rosbridge:
         Raises
         ------
         PeerError
-            The type does not exist, is a different one, or is unknown.
+            The type does not exist, differs from the channel's, or is not given or
+            known.
         """
         found = self.channels.get(resolved(name))
         kind = full(type_name) if type_name else ""
-        # Looks up the type, which fails if there is none.
+        # Look up the type, which raises an error if the type does not exist.
         if kind:
             self.values.fields(kind)
         if found is not None and found.type_name:
@@ -225,7 +248,14 @@ class Rosbridge:
     def register_publisher(
         self, client: RosbridgeSession, topic: str, type_name: str
     ) -> None:
-        """Advertise a topic; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Advertise a topic; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            The client advertises `MAX_ADVERTISED` topics already, has no memory left,
+            or names an unknown type.
+        """
         # Advertising again, for example with another type, is always possible.
         advertised = {c.name for c in self.channels.values() if client in c.writers}
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
@@ -260,17 +290,26 @@ class Rosbridge:
     def publish(
         self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
     ) -> None:
-        """Publish a message; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Publish a message; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            No publisher or subscriber knows the topic, the message is too long, or its
+            values do not fit the type.
+        """
         channel = self.channels.get(resolved(topic))
         if channel is None or not channel.is_known:
             raise PeerError(
                 f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised and has no subscriber'
             )
 
-        # Checked before the message is made, which costs much more than its text.
-        if any(size > JSON_GROWTH * one.entry.limit for one in channel.inputs):
+        # Check the size first: to make the message costs much more than its text.
+        limits = [JSON_GROWTH * one.entry.limit for one in channel.inputs]
+        if limits and size > min(limits):
             raise PeerError(
-                f"rosbridge: {channel.name}: the message of {size} bytes is too long"
+                f"rosbridge: {channel.name}: expected a message of at most {min(limits)} "
+                f"bytes, found {size}"
             )
 
         kind = channel.writers.get(client, channel.type_name)
@@ -300,15 +339,22 @@ class Rosbridge:
         size: int,
         answer: Answer,
     ) -> Callable[[], None]:
-        """Call a service; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Call a service; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            No such service exists, or the request is too long.
+        """
         name = resolved(service)
-        # rosapi comes first, so that no client can take over its names.
+        # Try rosapi first, so that no client can take over its names.
         if name.startswith(PREFIX):
             self._api.call(name, values, answer)
         elif (found := self.services.get(name)) is not None:
             if size > JSON_GROWTH * MAX_REQUEST:
                 raise PeerError(
-                    f"rosbridge: {name}: the request of {size} bytes is too long"
+                    f"rosbridge: {name}: expected a request of at most "
+                    f"{JSON_GROWTH * MAX_REQUEST} bytes, found {size}"
                 )
 
             found.call(values, answer)
@@ -322,7 +368,13 @@ class Rosbridge:
     def _ask(
         self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer
     ) -> Callable[[], None]:
-        """Pass on a call; return a function that abandons it."""
+        """Pass a call to the client that offers the service; return a function that abandons it.
+
+        Raises
+        ------
+        PeerError
+            Too many calls wait for the service's client.
+        """
         # Many clients together must not fill the buffers of one server.
         if (
             sum(one.client is offered.client for one, _ in self._requests.values())
@@ -333,7 +385,7 @@ class Rosbridge:
             )
 
         ident = f"{offered.name}:{next(self._numbers)}"
-        # Sent first: an error here must not leave a request behind.
+        # Send before storing the request, so that an error leaves no stored request.
         offered.client.request(
             ident, offered.name, {} if values is None else values, caller
         )
@@ -347,7 +399,13 @@ class Rosbridge:
     def register_service(
         self, client: RosbridgeSession, service: str, type_name: str
     ) -> None:
-        """Offer a service of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Offer a service of a client; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            Another node offers the service, or the client offers `MAX_OFFERED` already.
+        """
         name = resolved(service)
         other = self.offered.get(name)
         if (
@@ -369,8 +427,8 @@ class Rosbridge:
             )
 
         made = _Offered(client, service, service_name(type_name))
-        # Charge the new service before the old one is released: if it does not fit, an
-        # error leaves the old one in place.
+        # Charge the new service before the old one is released: if memory is short, an
+        # error leaves the old service in place.
         client.keep(made.room)
         if other is not None:
             client.forget(other.room)
@@ -385,7 +443,7 @@ class Rosbridge:
             self._fail(lambda offered: offered is found)
 
     def _fail(self, concerns: Callable[[_Offered], bool]) -> None:
-        """End the calls that lost their server."""
+        """End the calls whose server has disconnected or withdrawn the service."""
         for ident in [
             i for i, (offered, _) in self._requests.items() if concerns(offered)
         ]:
@@ -397,7 +455,13 @@ class Rosbridge:
     def responded(
         self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
     ) -> None:
-        """Answer a call of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Answer a call of a client; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            No call with this id waits for the client.
+        """
         found = self._requests.get(ident)
         if found is None or found[0].client is not client:
             raise PeerError(
@@ -425,7 +489,13 @@ class Rosbridge:
     def register_action(
         self, client: RosbridgeSession, action: str, type_name: str
     ) -> None:
-        """Serve an action of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
+        """Serve an action of a client; see `botyard.protocols.rosbridge.bus.Bus`.
+
+        Raises
+        ------
+        PeerError
+            Another node serves the action.
+        """
         name = resolved(action)
         if name + SEND in self.services:
             raise PeerError(
@@ -456,27 +526,43 @@ class Rosbridge:
         self._actions.ended(client, ident, status, values, is_good)
 
     def read(self, topic: str, reader: Reader) -> None:
-        """Deliver a topic of the graph to a reader, if the topic exists."""
+        """Deliver a topic of the graph to a reader if the topic exists.
+
+        Parameters
+        ----------
+        topic : str
+            Absolute name.
+        reader : Reader
+            Receives the messages under this name.
+        """
         channel = self.channels.get(topic)
         if channel is not None:
             channel.readers[reader, topic] = None
             channel.changed()
 
     def unread(self, topic: str, reader: Reader) -> None:
-        """Stop the delivery of a topic."""
+        """Stop the delivery of a topic.
+
+        Parameters
+        ----------
+        topic : str
+            Name that was used to subscribe.
+        reader : Reader
+            Its reader. Without a subscription nothing happens.
+        """
         channel = self.channels.get(resolved(topic))
         if channel is not None:
             channel.readers.pop((reader, topic), None)
             channel.changed()
             self.remove_unused(channel)
 
-    # -- the end
+    # -- disconnection
 
     def release_client(self, client: RosbridgeSession) -> None:
         """Release a client; see `botyard.protocols.rosbridge.bus.Bus`."""
         self._goals.release_client(client)
         self._actions.release_client(client)
-        # A copy, because unused channels are removed in the loop.
+        # Loop over a copy, because unused channels are removed in the loop.
         for channel in tuple(self.channels.values()):
             mine = [key for key in channel.readers if key[0] is client]
             for key in mine:

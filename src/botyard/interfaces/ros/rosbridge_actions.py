@@ -11,21 +11,21 @@ from botyard.errors import PeerError
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import Status
 from botyard.protocols.ros_messages.limits import MAX_TEXT
-from botyard.protocols.ros_messages.types import action_name
+from botyard.protocols.ros_messages.typenames import action_name
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal, kept
 from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.shares import cost
 
 MAX_ACTIONS: Final = 100
-"""Limit of the actions that a client serves."""
+"""Largest number of actions that a client serves."""
 MAX_SERVED_GOALS: Final = 1000
-"""Limit of the unfinished goals at the actions of one client."""
+"""Largest number of unfinished goals at the actions of one client."""
 MAX_SENT_GOALS: Final = 100
-"""Limit of a client's unfinished goals at actions of other clients."""
+"""Largest number of a client's unfinished goals at actions of other clients."""
 
 
 class _Action:
-    """Action of a client: the absolute name, and the name that the client uses."""
+    """Action that a client serves: its absolute name, and the name that the client uses."""
 
     def __init__(
         self, server: RosbridgeSession, name: str, said: str, type_name: str
@@ -40,7 +40,7 @@ class _Action:
 
 
 class _Goal:
-    """Goal that has not ended: its client, the operation that sent it, and its action."""
+    """Unfinished goal: its client, the operation that sent it, and its action."""
 
     def __init__(
         self, client: RosbridgeSession, request: SendActionGoal, action: _Action
@@ -53,7 +53,7 @@ class _Goal:
 
 
 class ClientActions:
-    """All actions of clients, with their unfinished goals.
+    """Actions that clients serve, with their unfinished goals.
 
     Values pass through unchanged: the client that serves an action checks its goals.
     """
@@ -61,12 +61,12 @@ class ClientActions:
     def __init__(self) -> None:
         self._actions: dict[str, _Action] = {}
         self._goals: dict[str, _Goal] = {}
-        """Goals by the ids that their servers use."""
+        """Unfinished goals, by the ids that the serving clients use."""
         self._numbers = itertools.count(1)
 
     @property
     def names(self) -> Iterable[str]:
-        """Absolute names of the actions."""
+        """Absolute names of the actions that clients serve."""
         return self._actions.keys()
 
     def register(
@@ -74,10 +74,19 @@ class ClientActions:
     ) -> None:
         """Register an action of a client under an absolute name.
 
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that serves the action.
+        name, said : str
+            Absolute name, and the name that the client uses.
+        type_name : str
+            Type of the action, which is passed on unchanged.
+
         Raises
         ------
         PeerError
-            Another client serves the action, or this one serves too many.
+            Another client serves the action, or this client serves too many actions.
         """
         other = self._actions.get(name)
         if other is not None and other.server is not client:
@@ -95,7 +104,7 @@ class ClientActions:
             )
 
         action = _Action(client, name, said, action_name(type_name))
-        # The new one is charged before the old one is released: at the limit nothing
+        # Charge the new action before the old one is released: at the limit nothing
         # changes.
         client.keep(action.room)
         if other is not None:
@@ -103,7 +112,15 @@ class ClientActions:
         self._actions[name] = action
 
     def unregister(self, client: RosbridgeSession, name: str) -> None:
-        """Unregister an action of a client; its goals end."""
+        """Unregister an action of a client; its goals end.
+
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that serves the action; for other clients nothing happens.
+        name : str
+            Absolute name of the action.
+        """
         found = self._actions.get(name)
         if found is not None and found.server is client:
             del self._actions[name]
@@ -113,7 +130,16 @@ class ClientActions:
     def send(
         self, client: RosbridgeSession, request: SendActionGoal, name: str
     ) -> None:
-        """Pass a goal to the client that serves an action in `names`.
+        """Pass a goal to the client that serves its action.
+
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that sends the goal, and gets its feedback and result.
+        request : SendActionGoal
+            The goal.
+        name : str
+            Absolute name of the action.
 
         Raises
         ------
@@ -166,7 +192,9 @@ class ClientActions:
         return goal
 
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
-        """Return the server's id of a client's goal; None without a goal."""
+        """Return the id by which the server knows a client's goal; None if there is no such
+        goal.
+        """
         sought = (client, name, ident)
         return next(
             (
@@ -178,9 +206,21 @@ class ClientActions:
         )
 
     def cancel(self, client: RosbridgeSession, name: str, ident: Id) -> bool:
-        """Ask the server to cancel a goal of an action of an absolute name.
+        """Ask the server of an action to cancel a goal.
 
-        Returns whether the client has such a goal.
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that sent the goal.
+        name : str
+            Absolute name of the action.
+        ident : Id
+            Id with which the client sent it.
+
+        Returns
+        -------
+        bool
+            Whether the client has such a goal.
         """
         found = self._of(client, name, ident)
         if found is None:
@@ -189,7 +229,7 @@ class ClientActions:
         return True
 
     def _cancel(self, ident: str) -> None:
-        """Send the cancellation to the server, once.
+        """Send the cancellation of a goal to the serving client, once.
 
         Raises
         ------
@@ -215,6 +255,15 @@ class ClientActions:
     def feedback(self, server: RosbridgeSession, ident: str, values: Any) -> None:
         """Pass feedback from the server of a goal to its client.
 
+        Parameters
+        ----------
+        server : RosbridgeSession
+            Client that serves the action.
+        ident : str
+            Id of the goal, as the server got it.
+        values : object
+            Feedback as plain values, which are passed on unchanged.
+
         Raises
         ------
         PeerError
@@ -235,6 +284,19 @@ class ClientActions:
     ) -> None:
         """Pass the result of a goal from its server to its client.
 
+        Parameters
+        ----------
+        server : RosbridgeSession
+            Client that serves the action.
+        ident : str
+            Id of the goal, as the server got it.
+        status : int
+            Status of action_msgs/GoalStatus.
+        values : object
+            Result as plain values, which are passed on unchanged.
+        is_good : bool
+            Whether the goal has succeeded.
+
         Raises
         ------
         PeerError
@@ -245,7 +307,7 @@ class ClientActions:
         goal.client.goal_ended(goal.request, status, values, is_good=is_good)
 
     def _fail(self, concerns: Callable[[_Goal], bool]) -> None:
-        """End goals that lost their server."""
+        """End the goals whose server has disconnected or withdrawn the action."""
         for ident in [ident for ident, goal in self._goals.items() if concerns(goal)]:
             goal = self._forget(ident)
             text = f"the action {shown(goal.action.said, MAX_TEXT)} no longer exists"
@@ -254,7 +316,13 @@ class ClientActions:
             )
 
     def release_client(self, client: RosbridgeSession) -> None:
-        """Cancel the goals of a client that has left, and end the goals at its actions."""
+        """Cancel the goals of a disconnected client, and end the goals at its actions.
+
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Session that has ended.
+        """
         for name in [
             name for name, action in self._actions.items() if action.server is client
         ]:

@@ -13,7 +13,7 @@ from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import UUID_BYTES, Status
 from botyard.protocols.ros_messages.limits import MAX_TEXT
-from botyard.protocols.ros_messages.types import action_name
+from botyard.protocols.ros_messages.typenames import action_name
 from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal, kept
@@ -22,7 +22,7 @@ from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import cost
 
 MAX_CLIENT_GOALS: Final = 100
-"""Limit of the unfinished goals of a client."""
+"""Largest number of unfinished goals of a client."""
 SEND, RESULT, CANCEL, FEEDBACK = (
     f"/_action/{end}" for end in ("send_goal", "get_result", "cancel_goal", "feedback")
 )
@@ -30,18 +30,27 @@ _TYPE_ENDS: Final = "_SendGoal"
 
 
 class Serving(Protocol):
-    """Service of the simulator that clients can call."""
+    """Interface of a service of the simulator that clients can call."""
 
     type_name: str
     node: str
 
     def call(self, values: Any, answer: Answer) -> None:
-        """Serve a call."""
+        """Call the service for a client.
+
+        Parameters
+        ----------
+        values : object
+            Fields of the request as plain values.
+        answer : callable
+            Called with a bool (whether the call has succeeded), and with the response
+            or the error text.
+        """
         ...
 
 
 class Bridge(Protocol):
-    """Services and topics of the graph."""
+    """Interface to the services and topics of the graph."""
 
     values: Values
 
@@ -51,16 +60,32 @@ class Bridge(Protocol):
         ...
 
     def read(self, topic: str, reader: Any) -> None:
-        """Deliver a topic of the graph to a reader, if the topic exists."""
+        """Deliver a topic of the graph to a reader, if the topic exists.
+
+        Parameters
+        ----------
+        topic : str
+            Absolute name.
+        reader : Reader
+            Receives the messages.
+        """
         ...
 
     def unread(self, topic: str, reader: Any) -> None:
-        """Stop the delivery of a topic."""
+        """Stop the delivery of a topic.
+
+        Parameters
+        ----------
+        topic : str
+            Name that was used to subscribe.
+        reader : Reader
+            Its reader.
+        """
         ...
 
 
 class _Goal:
-    """Goal that has not ended."""
+    """Goal of a client that has not ended."""
 
     def __init__(
         self, client: RosbridgeSession, request: SendActionGoal, action: str
@@ -73,12 +98,12 @@ class _Goal:
 
     @property
     def goal_id(self) -> dict[str, Any]:
-        """The goal's id as unique_identifier_msgs/UUID."""
+        """Id of the goal as unique_identifier_msgs/UUID."""
         return {"uuid": list(self.uuid)}
 
 
 class Goals:
-    """All goals of clients.
+    """Unfinished goals of clients at actions of the graph.
 
     Parameters
     ----------
@@ -93,12 +118,22 @@ class Goals:
     def send(
         self, client: RosbridgeSession, request: SendActionGoal, action: str
     ) -> None:
-        """Send a goal to the action of an absolute name.
+        """Send a client's goal to an action.
+
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that sends the goal, and gets its feedback and result.
+        request : SendActionGoal
+            The goal.
+        action : str
+            Absolute name of the action.
 
         Raises
         ------
         PeerError
-            The action does not exist or has another type, or the goal does not fit.
+            The action does not exist or has another type, or the goal does not fit the
+            action's type.
         """
         service = self._bridge.services.get(action + SEND)
         if service is None:
@@ -134,11 +169,12 @@ class Goals:
             )
 
         goal = _Goal(client, kept(request), action)
-        # Charged before it is stored: over its limit the client gets an error instead.
+        # Charge the memory before the goal is stored: over its limit the client gets an
+        # error.
         client.keep(goal.room)
-        # Stored before the request, which may be answered at once.
+        # Store the goal before the request, which may be answered at once.
         self._goals[goal.uuid] = goal
-        # Feedback of all goals comes on one topic, so it is read before the first can
+        # One topic carries the feedback of all goals, so subscribe before feedback can
         # arrive.
         if request.feedback:
             self._bridge.read(action + FEEDBACK, self)
@@ -165,7 +201,7 @@ class Goals:
 
         def answer(is_good: bool, response: Any) -> None:
             if goal.uuid not in self._goals:
-                # The client has left.
+                # The client has disconnected.
                 return
             if is_good:
                 answered(goal, response)
@@ -209,13 +245,35 @@ class Goals:
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Pass feedback of an action to the goal's client."""
+        """Pass feedback of an action to the goal's client.
+
+        Feedback of all goals arrives on one topic; the id in the message finds the
+        client.
+
+        Parameters
+        ----------
+        topic : str
+            Topic of the action's feedback.
+        message : Outgoing
+            Feedback with the goal's id of 16 bytes.
+        latched, queue
+            Not used: feedback has neither a last value nor its own queue.
+        """
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
         if goal is not None and goal.request.feedback:
             goal.client.goal_feedback(goal.request, message.values["feedback"])
 
     def cancel(self, client: RosbridgeSession, action: str, ident: Id) -> None:
-        """Cancel a goal at the action of an absolute name.
+        """Cancel a client's goal at an action.
+
+        Parameters
+        ----------
+        client : RosbridgeSession
+            Client that sent the goal.
+        action : str
+            Absolute name of the action.
+        ident : Id
+            Id with which the client sent it.
 
         Raises
         ------
@@ -241,7 +299,7 @@ class Goals:
             )
 
     def release_client(self, client: RosbridgeSession) -> None:
-        """Cancel the goals of a client that has left."""
+        """Cancel the goals of a client that has disconnected."""
         for goal in [g for g in self._goals.values() if g.client is client]:
             self._cancel(goal)
             # Cancelling may have ended the goal at once.

@@ -1,4 +1,4 @@
-"""Topics of rosbridge's clients: their readers, publishers and messages."""
+"""Topics as rosbridge's clients see them: readers, publishers and messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final, Protocol
 
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.protocols.ros_messages.graphoffers import Input, Topic
-from botyard.protocols.ros_messages.types import full
+from botyard.protocols.ros_messages.typenames import full
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
 
 CLIENTS: Final = "/rosbridge_websocket"
-"""Node of the clients' topics and services, as in rosbridge_server."""
+"""Name of the node to which the clients' topics and services belong, as in rosbridge_server."""
 RELAY_QUEUE: Final = 10
 """Queue length of a slow subscriber for messages of other clients."""
 JSON_GROWTH: Final = 4
@@ -26,13 +26,16 @@ A text that is longer than this multiple of the CDR limit is refused unread.
 def resolved(name: str) -> str:
     """Return the absolute name of a topic or service.
 
-    Clients may leave out the leading slash.
+    Parameters
+    ----------
+    name : str
+        Name as a client wrote it, perhaps without the leading slash.
     """
     return name if name.startswith("/") else f"/{name}"
 
 
 class Bridge(Protocol):
-    """Part of `botyard.interfaces.ros.rosbridge.Rosbridge` that topics use."""
+    """Interface of `botyard.interfaces.ros.rosbridge.Rosbridge` that topics use."""
 
     @property
     def values(self) -> Values:
@@ -40,21 +43,46 @@ class Bridge(Protocol):
         ...
 
     def channel(self, name: str) -> Channel:
-        """Return a topic, which is created on first use."""
+        """Return a topic, which is created on first use.
+
+        Parameters
+        ----------
+        name : str
+            Absolute name, as `resolved` returns it.
+        """
         ...
 
     def remove_unused(self, channel: Channel) -> None:
-        """Remove a topic without publishers and subscribers."""
+        """Remove a topic without publishers and subscribers.
+
+        Parameters
+        ----------
+        channel : Channel
+            The topic; one in use stays.
+        """
         ...
 
 
 class Reader(Protocol):
-    """Reader of a topic: a session, or the goals that wait for feedback."""
+    """Interface of a reader of a topic: a session, or the goals that wait for feedback."""
 
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Take a message of the topic, by the name used in the subscription."""
+        """Accept a message of the topic.
+
+        Parameters
+        ----------
+        topic : str
+            Name used in the subscription, which may lack the leading slash.
+        message : Outgoing
+            Message, encoded once for each form.
+        latched : bool
+            Whether the topic is latched: its message passes any throttling, because it
+            may be the last one.
+        queue : int
+            Number of messages of the topic that may wait for the reader.
+        """
         ...
 
 
@@ -82,37 +110,49 @@ class Channel:
 
     @property
     def is_known(self) -> bool:
-        """Whether it has a publisher, or the simulator subscribes to it."""
+        """Whether the topic has a publisher, or the simulator subscribes to it."""
         return bool(self.publications or self.inputs or self.writers)
 
     @property
     def publishers(self) -> list[str]:
-        """Nodes that publish it."""
+        """Nodes that publish the topic."""
         return [one.node for one in self.publications] + (
             [CLIENTS] if self.writers else []
         )
 
     @property
     def subscribers(self) -> list[str]:
-        """Nodes that subscribe to it."""
+        """Nodes that subscribe to the topic."""
         return [one.node for one in self.inputs] + ([CLIENTS] if self.readers else [])
 
     def changed(self) -> None:
-        """Notify the publishers of a new or lost reader."""
+        """Notify the publishers of the topic of a new or lost reader."""
         for publication in self.publications:
             publication.changed()
 
     def deliver(
         self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE
     ) -> None:
-        """Send a message to all readers."""
-        # A copy, because a client that is too slow may be dropped in the loop.
+        """Send a message to all readers of the topic.
+
+        Parameters
+        ----------
+        message : Outgoing
+            Message, encoded once for each form.
+        latched : bool
+            Whether the topic is latched.
+        queue : int
+            Number of messages of the topic that may wait for each reader; the default
+            is for messages from client to client.
+        """
+        # Loop over a copy, because a client that is too slow may be dropped in the
+        # loop.
         for reader, name in tuple(self.readers):
             reader.deliver(name, message, latched=latched, queue=queue)
 
 
 class BridgePublication:
-    """Topic of the graph; see `botyard.interfaces.ros.transport.Publication`."""
+    """Publication of a topic to rosbridge clients; see `transport.Publication`."""
 
     replays_latched = True
 
@@ -138,7 +178,7 @@ class BridgePublication:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a subscriber."""
+        """Whether the topic has a subscriber."""
         return bool(self.channel.readers)
 
     def send(self, message: EncodedMessage) -> None:
@@ -148,7 +188,15 @@ class BridgePublication:
         )
 
     def welcome(self, client: Reader, name: str) -> None:
-        """Send the last message of a latched topic to a new subscriber."""
+        """Send the last message of a latched topic to a new subscriber.
+
+        Parameters
+        ----------
+        client : Reader
+            New subscriber.
+        name : str
+            Name that it used, which may lack the leading slash.
+        """
         last = self._fresh() if self.topic.latched else None
         if last is not None:
             client.deliver(
@@ -188,7 +236,7 @@ class BridgeListening:
         self.channel.inputs.append(self)
 
     def close(self) -> None:
-        """Unsubscribe."""
+        """End the subscription."""
         self.channel.inputs.remove(self)
         self._bridge.remove_unused(self.channel)
 

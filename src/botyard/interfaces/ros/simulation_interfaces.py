@@ -1,11 +1,10 @@
-"""simulation_interfaces, ROS 2's standard for simulators: its services and its action.
+"""Services and action of simulation_interfaces, ROS 2's standard for simulators.
 
-They use the control surface.
+The services and the action use the control surface.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
@@ -61,6 +60,7 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
     Shape,
     Time,
 )
+from botyard.protocols.ros_messages.typenames import snake_case
 from botyard.protocols.ros_messages.types import Types
 
 OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
@@ -75,24 +75,28 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "StepSimulation": StepNow,
     "UnloadWorld": UnloadWorld,
 }
-"""Main operation of each service that changes the simulation.
+"""Main operation of each service that changes the simulation, by name of the service.
 
 Read-only callers are not offered these services.
 """
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "not in the standard; the simulator's own services and topics, and AMBF's, "
-    "cover it for ROS programs"
+    name: "the standard has no such service; ROS programs use the simulator's own "
+    "services and topics, or AMBF's"
     for name in (
         "AddRobots",
-        "ClearMap",
+        *("ClearField", "ClearMap", "MarkFloor", "RemoveZone", "SetZone"),
         "CloneRobots",
         "CommandDevice",
+        "DockRobots",
         "Drive",
         "EnableMotors",
+        "FindPlaces",
         "FreeMaps",
+        "GoTo",
         "Hold",
         "HoldTime",
         "LoadMap",
+        "LookAtMap",
         "MoveJoystick",
         "Place",
         "PlaceAxis",
@@ -100,6 +104,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "ReloadMap",
         "RotateLog",
         "SendMap",
+        "SendRobots",
+        "SetCharge",
         "SetAnalogInput",
         "SetDigitalInputs",
         "SetGhost",
@@ -122,7 +128,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "ReadFile",
     )
 }
-"""Operations without a service in simulation_interfaces."""
+"""Operations for which simulation_interfaces has no service, each with the reason."""
 CUSTOM_INFO: Final = (
     f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are "
     "ignored; accelerations are reported as zero; "
@@ -133,7 +139,7 @@ Answer = dict[str, Any]
 
 
 def _code(error: BotyardError) -> Code:
-    """Return the result code of an error."""
+    """Return the result code of the standard for an error."""
     if isinstance(error, NotNowError):
         return Code.INCORRECT_STATE
     return (
@@ -179,7 +185,7 @@ class RosSimulator:
         self._worlds = Worlds(types, control, caller)
 
     def services(self) -> list[Service]:
-        """Return all services; they are offered to ROS 2 only."""
+        """Return all services of the standard; they are offered to ROS 2 only."""
         entities, spawning, worlds = self._entities, self._spawning, self._worlds
         known = entities.known
         serving: list[tuple[str, Callable[[Any], Answer | Future[Answer]], str]] = [
@@ -201,27 +207,27 @@ class RosSimulator:
             (
                 "GetEntityState",
                 lambda r: {"state": entities.state(known(r.entity))},
-                "pose and velocity of one",
+                "pose and velocity of a robot or object",
             ),
             (
                 "SetEntityState",
                 self._set_state,
-                "set the pose and the velocity of one",
+                "set the pose and the velocity of a robot or object",
             ),
             (
                 "GetEntityInfo",
                 lambda r: {"info": entities.info(known(r.entity))},
-                "category, description and tags of one",
+                "category, description and tags of a robot or object",
             ),
             (
                 "SetEntityInfo",
                 self._set_info,
-                "set category, description and tags of one",
+                "set category, description and tags of a robot or object",
             ),
             (
                 "GetEntityBounds",
                 lambda r: {"bounds": entities.bounds(known(r.entity))},
-                "bounding box of one",
+                "bounding box of a robot or object",
             ),
             ("GetNamedPoses", self._poses, "goals, docks and homes of the map"),
             (
@@ -264,7 +270,7 @@ class RosSimulator:
             (
                 "StepSimulation",
                 self._step,
-                "run a number of steps while paused; answers after the last",
+                "run a number of steps while paused; answers after the last step",
             ),
             (
                 "ResetSimulation",
@@ -278,7 +284,7 @@ class RosSimulator:
         self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str
     ) -> Service:
         # The service's name in the standard: its type in snake case.
-        path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+        path = snake_case(name)
         response = f"{PACKAGE}/srv/{name}_Response"
         # The response of this service has no result field.
         plain = name == "GetSimulatorFeatures"
@@ -288,8 +294,8 @@ class RosSimulator:
             try:
                 found = act()
                 if isinstance(found, Future):
-                    # A result that is there already is returned at once, for transports
-                    # that answer in the same call.
+                    # A result that is already available is returned at once, for
+                    # transports that answer in the same call.
                     return (
                         respond(found.result)
                         if found.done()
@@ -339,7 +345,7 @@ class RosSimulator:
             stamp=self._stamp,
             clock=clock,
             defer=defer,
-            about="run a number of steps while paused; reports each",
+            about="run a number of steps while paused; reports each step",
             operation=StepNow,
             unbegun=lambda: {"result": self._result(Code.OK, "")},
         )
@@ -376,6 +382,7 @@ class RosSimulator:
             for a in "xyz"
         )
         accelerates = accelerates and bool(getattr(request, "set_acceleration", True))
+
         # The standard demands an error for static entities; for others the request
         # succeeds with a remark.
         if accelerates and not self._control.is_movable(name):
@@ -492,7 +499,8 @@ class RosSimulator:
         # The standard demands an error in place of a change without effect.
         if wanted == self._present:
             raise Refused(
-                Code.ALREADY_IN_TARGET_STATE, "the simulation is already in that state"
+                Code.ALREADY_IN_TARGET_STATE,
+                f"the simulation is already in the state {wanted}",
             )
 
         self._control.do(self._caller, operations[Time(wanted)]())
@@ -515,12 +523,12 @@ class RosSimulator:
         )
 
     def _simulate(self, goal: Goal) -> None:
-        """Execute a goal of SimulateSteps."""
+        """Execute a goal of the action SimulateSteps."""
         total = int(goal.request.steps)
 
         def progress(left: int) -> bool:
             goal.feedback(completed_steps=total - left, remaining_steps=left)
-            # The result ends the steps early when the goal is cancelled.
+            # Returning False ends the steps early when the goal is cancelled.
             return not goal.is_canceling
 
         def over(made: Future[None]) -> None:
@@ -584,7 +592,7 @@ class RosSimulator:
 
 
 def with_steps(act: Callable[[], Any]) -> Any:
-    """Call a function; a running simulation gives `Code.OPERATION_FAILED`.
+    """Call a function; report a running simulation as `Code.OPERATION_FAILED`.
 
     The standard demands this code for steps, instead of the code for a wrong state.
     """

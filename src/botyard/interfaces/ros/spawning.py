@@ -1,4 +1,4 @@
-"""Spawning of simulation_interfaces: robots of the library's models.
+"""Requests of simulation_interfaces that add robots of the library's models (spawning).
 
 A request spawns one robot or many.
 """
@@ -35,14 +35,14 @@ _REASONS: Final[tuple[tuple[type[BotyardError], Code], ...]] = (
     (FormatError, Code.RESOURCE_PARSE_ERROR),
     (ModelError, Code.NOT_FOUND),
 )
-"""Result codes of errors when a robot is added; the first class that matches holds."""
+"""Result codes of errors when a robot is added, by class; the first matching class counts."""
 
 Answer = dict[str, Any]
 
 
 @contextmanager
 def _reasons() -> Iterator[None]:
-    """Convert errors of adding a robot to the result codes of SpawnEntity."""
+    """Convert errors in the block, from adding a robot, to the result codes of SpawnEntity."""
     try:
         yield
     except BotyardError as error:
@@ -55,7 +55,7 @@ def _refusal(error: BotyardError) -> Refused | BotyardError:
 
 
 class Spawning:
-    """Answers requests to spawn.
+    """Answers to requests that add robots.
 
     Parameters
     ----------
@@ -82,7 +82,15 @@ class Spawning:
         )
 
     def spawnables(self, request: Any) -> Answer:
-        """Return the models of robots (GetSpawnables)."""
+        """Return the models of robots (GetSpawnables).
+
+        Models that cannot be read are skipped.
+
+        Parameters
+        ----------
+        request : GetSpawnables.Request
+            Its sources are ignored with a remark.
+        """
         found = []
         for name in model_names():
             # An invalid file of the user must not hide the other models.
@@ -103,7 +111,23 @@ class Spawning:
         return {"spawnables": found, "remark": other_sources(request.sources)}
 
     def spawn(self, request: Any) -> Future[Answer]:
-        """Spawn a robot (SpawnEntity)."""
+        """Add a robot (SpawnEntity).
+
+        Parameters
+        ----------
+        request : SpawnEntity.Request
+            URI of the model, name and pose.
+
+        Returns
+        -------
+        Future
+            Answer with the robot's name, when it is in the world.
+
+        Raises
+        ------
+        Refused
+            The request is not valid, or the control surface denies it.
+        """
 
         def answer(added: Future[AddedRobots]) -> Answer:
             with _reasons():
@@ -113,11 +137,28 @@ class Spawning:
             return then(self._control.do(self._caller, _addition(request)), answer)
 
     def spawn_many(self, request: Any) -> Future[Answer]:
-        """Spawn several robots, each with its own result (SpawnEntities)."""
+        """Add several robots, each with its own result (SpawnEntities).
+
+        Parameters
+        ----------
+        request : SpawnEntities.Request
+            Requests of single robots.
+
+        Returns
+        -------
+        Future
+            Answer with a result for each request, in their order. Some may have failed.
+
+        Raises
+        ------
+        Refused
+            The request asks for more than `MAX_ROBOTS_PER_REQUEST` robots.
+        """
         if len(request.spawn_requests) > MAX_ROBOTS_PER_REQUEST:
             raise Refused(
                 Code.OPERATION_FAILED,
-                f"spawn_requests: expected at most {MAX_ROBOTS_PER_REQUEST}",
+                f"spawn_requests: expected at most {MAX_ROBOTS_PER_REQUEST} robots, found "
+                f"{len(request.spawn_requests)}",
             )
 
         # Invalid requests keep their place, so that the results are in the order of the
@@ -147,7 +188,7 @@ class Spawning:
         return then(self._control.do(self._caller, AddEach(robots=additions)), answer)
 
     def _result(self, one: AddedRobots | Refused | BotyardError) -> Any:
-        """Return the SpawnResult of one request."""
+        """Return the SpawnResult for one of the requests."""
         code, text, name = Code.OK, "", ""
         if isinstance(one, AddedRobots):
             name = one.robots[0]
@@ -167,7 +208,7 @@ class Spawning:
 
 
 def _addition(request: Any) -> AddRobot:
-    """Return the operation of a request to spawn.
+    """Return the operation that adds the robot of a request.
 
     Raises
     ------
@@ -181,7 +222,8 @@ def _addition(request: Any) -> AddRobot:
     if not uri:
         if resource.resource_string:
             raise Refused(
-                Code.UNSUPPORTED_FORMAT, "resource_string: expected the uri of a model"
+                Code.UNSUPPORTED_FORMAT,
+                "resource_string is not supported: expected a model in uri",
             )
 
         raise Refused(

@@ -1,6 +1,6 @@
-"""Traffic task over ROS in real time, with the topics of the original program.
+"""Traffic task in real time, whose supervisor is a ROS node; topics as in the MMRS Simulator.
 
-Supervisors written for the original work unchanged (mmrs.md §8). ``critical_points``
+Supervisors written for the MMRS Simulator work unchanged (mmrs.md §8). ``critical_points``
 and ``release_points`` are published, and ``move_permissions`` is subscribed to. All
 three are std_msgs/Int16 with a robot's id. There is no transport and no clock here:
 time is an argument, s of wall time (`botyard.servers.ros.trafficros`).
@@ -21,17 +21,17 @@ from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Supervisor
 
 NODE: Final = "simulator"
-"""Name of the node, as in the original."""
+"""Name of the ROS node, as in the MMRS Simulator."""
 QUEUE: Final = 1000
-"""Length of the queue of a slow subscriber, as in the original."""
+"""Length of the queue of a slow subscriber, as in the MMRS Simulator."""
 MAX_ID: Final = 32767
-"""Greatest id in an Int16."""
+"""Greatest robot id, because messages have an Int16."""
 
 log = logging.getLogger("botyard.traffic")
 
 
 class SteppedRun(Protocol):
-    """Run that can be advanced step by step.
+    """Interface of a traffic run that can be advanced step by step.
 
     `botyard.traffic.engine.Traffic` and `botyard.traffic.compat.CompatTraffic` are such
     runs.
@@ -43,15 +43,37 @@ class SteppedRun(Protocol):
         ...
 
     def start(self) -> None:
-        """Start the run."""
+        """Start the traffic run."""
         ...
 
     def advance(self, until: float) -> Ending | None:
-        """Advance to a simulated time, s; return the ending, or None."""
+        """Advance the run to a simulated time; return the reason if it has ended.
+
+        Parameters
+        ----------
+        until : float
+            Simulated time to reach, s.
+
+        Returns
+        -------
+        Ending or None
+            Reason why the run has ended; None while it continues.
+        """
         ...
 
     def permit(self, robot: int) -> None:
-        """Give a permission to a robot."""
+        """Give a permission to a robot.
+
+        Parameters
+        ----------
+        robot : int
+            Index of the robot, from 0.
+
+        Raises
+        ------
+        WorldError
+            There is no such robot.
+        """
         ...
 
     def asked(self) -> list[tuple[int, int]]:
@@ -59,27 +81,33 @@ class SteppedRun(Protocol):
         ...
 
     def finish(self, why: Ending) -> Outcome:
-        """End the run and return its outcome."""
+        """End the run and return its outcome.
+
+        Parameters
+        ----------
+        why : Ending
+            Reason of the end.
+        """
         ...
 
 
 class Relay(Supervisor):
-    """Forwards all events to ROS, where another program is the supervisor."""
+    """Supervisor that forwards all events to ROS, where another program decides."""
 
     def __init__(self) -> None:
         self.publish: Callable[[str, int], None] = lambda _topic, _robot: None
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """Publish the request; see the base class."""
+        """Publish a request for permission; see the base class."""
         self.publish("critical_points", robot)
 
     def on_release(self, robot: int, sector: int) -> None:
-        """Publish the release; see the base class."""
+        """Publish the release of a sector; see the base class."""
         self.publish("release_points", robot)
 
 
 class TrafficNode:
-    """ROS node of a run, on any number of transports.
+    """ROS node of a traffic run, on any number of transports.
 
     Parameters
     ----------
@@ -109,7 +137,13 @@ class TrafficNode:
         relay.publish = self._publish
 
     def add(self, transport: Transport) -> None:
-        """Add a transport, and offer the topics on it."""
+        """Add a transport, and offer the topics on it.
+
+        Parameters
+        ----------
+        transport : Transport
+            Transport of topics.
+        """
         for name, published in self._publications.items():
             topic = Topic(
                 f"{self._prefix}{name}",
@@ -136,13 +170,13 @@ class TrafficNode:
         self._resend |= wanted > self._wanted
         self._wanted = wanted
 
-    # Queued, because messages may arrive in the middle of a step.
+    # Queue permissions, because messages may arrive in the middle of a step.
     def _take(self, message: Any) -> None:
         self._arrived.append(int(message.data))
 
     def _publish(self, name: str, robot: int) -> None:
-        # Checked at the start (`check_ids`); a larger id would be another robot's
-        # number.
+        # `check_ids` has checked the ids at the start; a larger id would be another
+        # robot's number.
         if robot > MAX_ID:
             return
         topic = Topic(
@@ -174,7 +208,7 @@ class TrafficNode:
         speed: float = 1.0,
         idle_limit: float = 10.0,
     ) -> None:
-        """Start a run.
+        """Start a traffic run in real time.
 
         Parameters
         ----------
@@ -193,7 +227,19 @@ class TrafficNode:
         traffic.start()
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s; return the ending, or None."""
+        """Advance the run to the present wall time.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s; the run's speed converts it to simulated time.
+
+        Returns
+        -------
+        Ending or None
+            Reason why the run has ended; `Ending.DEADLOCK` if no robot moves and no
+            permission arrives for the idle limit. None while it continues.
+        """
         traffic = self._traffic
         assert traffic is not None
         ending = traffic.advance((now - self._begin) * self._speed)
@@ -243,6 +289,11 @@ class TrafficNode:
 def check_ids(robots: int) -> None:
     """Check that all robot ids fit into an Int16.
 
+    Parameters
+    ----------
+    robots : int
+        Number of robots; their ids count from 0.
+
     Raises
     ------
     WorldError
@@ -250,7 +301,7 @@ def check_ids(robots: int) -> None:
     """
     if robots > MAX_ID + 1:
         raise WorldError(
-            f"std_msgs/Int16 has ids for {MAX_ID + 1} robots; this task has {robots}"
+            f"expected at most {MAX_ID + 1} robots (ids of std_msgs/Int16), found {robots}"
         )
 
 

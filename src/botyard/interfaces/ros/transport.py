@@ -1,6 +1,6 @@
-"""The contract between the graph and its transports.
+"""Interfaces between the ROS graph and its transports.
 
-It defines messages that are encoded once, and the offers of a transport.
+The module defines messages that are encoded once, and the methods of a transport.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class EncodedMessage:
 
     @property
     def message(self) -> Any:
-        """The message as an object of its ROS 1 class.
+        """Message as an object of its ROS 1 class.
 
-        Like the bytes, it describes the present state.
+        Like the bytes, it describes the present state, so read all three forms before
+        the next step.
         """
         # With a fast encoder the message is made only for transports that need it.
         if self._message is None:
@@ -56,7 +57,7 @@ class EncodedMessage:
 
     @property
     def ros1(self) -> bytes:
-        """The message in ROS 1's format."""
+        """Message in ROS 1's format, as bytes."""
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
@@ -69,7 +70,7 @@ class EncodedMessage:
 
     @property
     def cdr(self) -> bytes:
-        """The message as CDR (ROS 2)."""
+        """Message as CDR bytes (ROS 2)."""
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
@@ -82,13 +83,13 @@ class EncodedMessage:
 
 
 class Publication(Protocol):
-    """Publisher of a topic on one transport."""
+    """Interface of the publisher of a topic on one transport."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a message is needed.
+        """Whether a message of the topic is needed.
 
-        This is so with a subscriber, or if the transport keeps the last message for
+        It is needed for a subscriber, or if the transport keeps the last message for
         late joiners.
         """
         ...
@@ -102,7 +103,13 @@ class Publication(Protocol):
         ...
 
     def send(self, message: EncodedMessage) -> None:
-        """Send a message; never blocks."""
+        """Send a message, without waiting.
+
+        Parameters
+        ----------
+        message : EncodedMessage
+            Message; the transport takes the wire format that it needs.
+        """
         ...
 
     def close(self) -> None:
@@ -111,15 +118,15 @@ class Publication(Protocol):
 
 
 class Handle(Protocol):
-    """Subscription or service server on one transport."""
+    """Interface of a subscription or service server on one transport."""
 
     def close(self) -> None:
-        """Unsubscribe, or close the service."""
+        """End the subscription, or withdraw the service."""
         ...
 
 
 class Carrier(Protocol):
-    """Transport of topics."""
+    """Interface of a transport that carries topics."""
 
     @property
     def wire(self) -> str:
@@ -149,12 +156,25 @@ class Carrier(Protocol):
         ...
 
     def listen(self, node: str, entry: Input) -> Handle:
-        """Subscribe to a topic."""
+        """Subscribe to a topic.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that subscribes.
+        entry : Input
+            Name and type of the topic, and the function that takes its messages.
+
+        Returns
+        -------
+        Handle
+            Subscription; `close` ends it.
+        """
         ...
 
 
 class Transport(Carrier, Protocol):
-    """Transport of topics and services."""
+    """Interface of a transport that carries topics and services."""
 
     @property
     def mixes_types(self) -> bool:
@@ -165,7 +185,20 @@ class Transport(Carrier, Protocol):
         ...
 
     def serve(self, node: str, service: Service) -> Handle:
-        """Offer a service."""
+        """Offer a service.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that serves.
+        service : Service
+            Name and type of the service, and the function that answers.
+
+        Returns
+        -------
+        Handle
+            Server; `close` withdraws the service.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""Offers of the world to ROS: clock, map, transforms, diagnostics, log and control."""
+"""Topics and services that the world has in ROS: clock, map, transforms, log and control."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from botyard.control import (
     StopRecording,
 )
 from botyard.control.later import then
-from botyard.control.parts import Portions
 from botyard.errors import ArgumentError, BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
@@ -44,43 +43,51 @@ from botyard.protocols.ros_messages.transforms import Transforms
 
 
 class LogLines(logging.Handler):
-    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2.
+    """Log handler that keeps warnings and errors for /rosout of ROS 1 and ROS 2.
 
-    An entry holds whether it is an error, and the text.
+    Two ring buffers hold the entries; an entry states whether it is an error, and the text.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        # Lines that are logged faster than they are published push out the oldest
+        # lines.
         self.ros1: deque[tuple[bool, str]] = deque(maxlen=100)
         self.ros2: deque[tuple[bool, str]] = deque(maxlen=100)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append a line to both buffers."""
+        """Append a log line to both buffers."""
+        # The text is cut: a line of the log may quote input of a peer.
         line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
+        # One buffer for each version, because each topic empties its buffer at its own
+        # rate.
         self.ros1.append(line)
         self.ros2.append(line)
 
 
 def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
-    """Return the rates of a recording by topic pattern; None if there are none.
+    """Return the message rates of a recording by topic pattern; None if there are none.
 
     Raises
     ------
     ArgumentError
-        There is not exactly one rate for each pattern.
+        The numbers of rates and patterns differ.
     """
     if len(topics) != len(rates):
         raise ArgumentError(
-            f"rates: expected one for each of {len(topics)} rate_topics, found {len(rates)}"
+            f"rates: expected one rate for each of {len(topics)} rate_topics, found {len(rates)}"
         )
 
+    # A dictionary would silently keep the last rate of a pattern.
     if len(set(topics)) < len(topics):
-        raise ArgumentError("rate_topics: expected different patterns, found one twice")
+        raise ArgumentError(
+            "rate_topics: expected different patterns, found a pattern twice"
+        )
     return dict(zip(topics, rates, strict=True)) or None
 
 
 class WorldOffers:
-    """Creates the node of the world.
+    """Factory of the ROS node of the world.
 
     Parameters
     ----------
@@ -116,11 +123,11 @@ class WorldOffers:
         )
         self.steps: ActionServer | None = None
         self._resets = 0
-        """Number of jumps of time."""
+        """Number of jumps of simulated time so far."""
         context.hub.follow(self._reset, Subject.TIME)
 
     def member(self) -> Member:
-        """Return the node of the world."""
+        """Return the ROS node of the world, with its topics and services."""
         node, offered = self._c.profile.world_node, self._c.profile.world
         topics = [
             Topic(
@@ -138,12 +145,15 @@ class WorldOffers:
                 "warnings and errors",
                 queue=100,
                 only="cdr",
+                # rclcpp and rclpy offer /rosout as transient local, and late
+                # subscribers expect old lines.
                 is_kept=True,
             ),
         ]
         topics.append(self.parameters.events)
         services = self.parameters.services()
         inputs: list[Input] = []
+        # Some profiles have a /tf for each robot; the world then has no /tf.
         if not self._c.profile.has_own_tf:
             # simulation_interfaces names the frame of the world "world".
             fixed = [Transform("world", MAP, Pose())] if "control" in offered else []
@@ -151,6 +161,8 @@ class WorldOffers:
                 self._c.types, self._c.messages, "/tf", self._robots, fixed
             ).topics()
 
+        # With stamps of wall time, /clock would set nodes with use_sim_time to another
+        # time.
         if self._c.sim_time and "clock" in offered:
             topics.append(
                 Topic(
@@ -186,8 +198,9 @@ class WorldOffers:
                 ROS,
             )
             services += standard.services()
+            # Without the right to step, every goal would fail.
             if self._c.control.allows(ROS, StepNow):
-                self.steps = standard.action(wall.monotonic, self._soon)
+                self.steps = standard.action(wall.monotonic, self._c.soon)
                 services += self.steps.services
                 topics += self.steps.topics
 
@@ -204,18 +217,11 @@ class WorldOffers:
                 )
             )
 
+        # Filter the offers at the end, so that one place decides which offers the
+        # rights of ROS allow.
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         services = [s for s in services if self._c.is_allowed(s)]
         return Member(node, [Offer(t, node) for t in topics], inputs, services)
-
-    def _soon(self, act: Callable[[], None]) -> None:
-        """Call a function in the next iteration of the event loop."""
-
-        def work() -> Portions[None]:
-            yield None
-            act()
-
-        self._c.hub.background.start(work(), "a goal of an action")
 
     def _world_inputs(self, node: str) -> list[Input]:
         def listen(
@@ -262,7 +268,12 @@ class WorldOffers:
     def values(self) -> dict[str, Value]:
         """Return the ROS 2 parameters of the world's node.
 
-        They are the motion limits of every robot, and ``use_sim_time``.
+        The parameters are the motion limits of every robot, and ``use_sim_time``.
+
+        Returns
+        -------
+        dict of str to Value
+            Parameters by name; limits have the robot's name as prefix, and SI units.
         """
         found = self._c.parameters(None)
         for member in self._members.values():
@@ -422,8 +433,8 @@ class WorldOffers:
 
             if not isinstance(result, Future):
                 return answer(lambda: result)
-            # A result that is there already is returned at once, for transports that
-            # answer in the same call.
+            # A result that is already available is returned at once, for transports
+            # that answer in the same call.
             return (
                 answer(result.result)
                 if result.done()
@@ -452,7 +463,9 @@ class WorldOffers:
         return serve
 
     def _load(self, name: Any) -> None:
-        """Start to load a map; the result is logged."""
+        """Start to load a map; the log gets the result."""
+        # Do not wait for the result: a large map takes longer than clients wait for a
+        # service.
         self._c.do(LoadMap(map=str(name), reserved=False))
 
     def _add_robot(self, request: Any) -> Any:
@@ -479,7 +492,7 @@ class WorldOffers:
         return answer(added) if added.done() else then(added, answer)
 
     def _log_line(self, stamp: Stamp) -> Any:
-        """Return one line per step: a flood must not delay other topics."""
+        """Return one log line per step, so that a flood of lines does not delay other topics."""
         if not self.lines.ros1:
             return None
         is_error, text = self.lines.ros1.popleft()
@@ -519,10 +532,11 @@ class WorldOffers:
         return self._c.messages.diagnostics(stamp, [self._health(), *robots])
 
     def _reset(self) -> None:
+        # Subscribers of /clock may miss a jump; they find its number in /diagnostics.
         self._resets += 1
 
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
-        """Return the diagnostics of the simulator: name, level, text and values."""
+        """Return the simulator's state for the diagnostics topic: name, level, text and values."""
         hub, sim = self._c.hub, self._c.hub.sim
         ratio = hub.ratio
         # 10 % tolerance, because the measured ratio varies.

@@ -1,4 +1,4 @@
-"""The worlds of simulation_interfaces: their list, and loading and unloading them."""
+"""Requests of simulation_interfaces about worlds: list, load and unload them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ The maps are in the folders from which clients may load them.
 """
 FILES: Final = "file://"
 SHIPPED: Final = "shipped"
-"""Tag of the maps of the package."""
+"""Tag of the maps that the package contains."""
 _REASONS: Final[Mapping[str, Code]] = {
     "NoSuchMapError": Code.NOT_FOUND,
     "UnknownFormatError": Code.WORLD_UNSUPPORTED_FORMAT,
 }
-"""Result codes of reading errors, by class name; others are WORLD_PARSE_ERROR."""
+"""Result codes of reading errors, by class name; other errors are WORLD_PARSE_ERROR."""
 
 Answer = dict[str, Any]
 
 
 class Worlds:
-    """Answers requests about worlds.
+    """Answers to requests about worlds.
 
     Parameters
     ----------
@@ -60,12 +60,28 @@ class Worlds:
         fields = {"name": name, "world_resource": resource, "tags": list(tags)}
         return self._types.filled(f"{PACKAGE}/msg/WorldResource", fields)
 
-    # -- what there is
+    # -- available and current worlds
 
     def available(self, request: Any) -> Future[Answer]:
         """Return the maps that clients may load (GetAvailableWorlds).
 
         A worker reads their folders, so that the run loop does not wait for the disk.
+
+        Parameters
+        ----------
+        request : GetAvailableWorlds.Request
+            Filter of tags; additional sources are ignored with a remark.
+
+        Returns
+        -------
+        Future
+            Answer with the URI and the tags of each map.
+
+        Raises
+        ------
+        Refused
+            The filter has more than `MAX_LISTED` tags. The future raises it if folders
+            cannot be read.
         """
         if len(request.filter.tags) > MAX_LISTED:
             raise Refused(
@@ -95,14 +111,20 @@ class Worlds:
         return then(maps.run_in_thread(maps.names), answer)
 
     def current(self, _request: Any) -> Answer:
-        """Return the loaded world (GetCurrentWorld)."""
+        """Return the loaded world (GetCurrentWorld).
+
+        Raises
+        ------
+        Refused
+            No world is loaded.
+        """
         if self._control.is_unloaded:
             raise Refused(Code.NO_WORLD_LOADED, "no world is loaded")
         return {"world": self._present()}
 
     def _present(self) -> Any:
         scene = self._control.sim.scene
-        # Only the file name: clients must not learn the folders of this machine.
+        # Report only the file name: clients must not learn the folders of this machine.
         file = PurePath(scene.source).name
         return self._resource(
             shown(scene.name),
@@ -110,10 +132,26 @@ class Worlds:
             _tags(file, False) if file else (),
         )
 
-    # -- another one
+    # -- loading and unloading
 
     def load(self, request: Any) -> Future[Answer]:
-        """Load a map or a world by its name, or from the text of its file (LoadWorld)."""
+        """Load a map or a world by its name, or from the text of its file (LoadWorld).
+
+        Parameters
+        ----------
+        request : LoadWorld.Request
+            URI of a world, or the text of a file.
+
+        Returns
+        -------
+        Future
+            Answer with the loaded world, and a remark about what could not be loaded.
+
+        Raises
+        ------
+        Refused
+            The request names no world, or demands failure on unsupported elements.
+        """
         resource = getattr(
             # Version 1.x has the fields of the resource in the request itself.
             request,
@@ -122,6 +160,7 @@ class Worlds:
         )
         uri, text = str(resource.uri), str(resource.resource_string)
         name, data = _map_name(uri), None
+
         # Without a URI the text of the file itself must be given.
         if not uri:
             if not text:
@@ -158,7 +197,13 @@ class Worlds:
         return "; ".join(doubtful_places(sim.core.engine, stayed, sim.scene.bounds))
 
     def unload(self, _request: Any) -> Answer:
-        """Unload the world (UnloadWorld)."""
+        """Unload the world (UnloadWorld).
+
+        Raises
+        ------
+        Refused
+            No world is loaded, or the simulation is in a state that forbids it.
+        """
         try:
             self._control.do(self._caller, UnloadWorld())
         except NotNowError as error:
@@ -173,7 +218,7 @@ class Worlds:
 
 
 def _result(loading: Future[bool]) -> None:
-    """Raise the error of a failed load, as `Refused` with the codes of LoadWorld."""
+    """Raise the error of a failed load as `Refused`, with the codes of LoadWorld."""
     try:
         loading.result()
     except (FormatError, ReadingFailed) as error:
@@ -188,19 +233,24 @@ def other_sources(sources: Any) -> str:
     """Return a remark that names the ignored sources; empty if there are none.
 
     The standard lets a request with such sources succeed.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Sources of a request, of which the first ten are named.
     """
     names = [shown(source, 60) for source in sources[:10]]
     return f"these sources are ignored: {', '.join(names)}" if names else ""
 
 
 def _tags(name: str, shipped: bool) -> tuple[str, ...]:
-    """Return the tags of a map: its format, and whether it came with the package."""
+    """Return the tags of a map: its format, and whether the package contains it."""
     kind = PurePath(name).suffix.removeprefix(".").lower() or "map"
     return (kind, SHIPPED) if shipped else (kind,)
 
 
 def _map_name(uri: str) -> str:
-    """Return the name of the map in a URI; for a file its path.
+    """Return the name of the map that a URI names; for a file its path.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""VDA 5050 interface: orders and states of a fleet of AGVs, without MQTT.
+"""VDA 5050 interface: orders and states of a fleet of AGVs, without the MQTT connection.
 
 `botyard.servers.vda5050` carries the messages.
 """

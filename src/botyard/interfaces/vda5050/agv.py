@@ -1,4 +1,4 @@
-"""An AGV of VDA 5050: its order, its last state, and where it is."""
+"""One AGV of VDA 5050: its order, its last state, and its position."""
 
 from __future__ import annotations
 
@@ -41,8 +41,16 @@ NODE_DISTANCE: Final = 0.05
 class Message(NamedTuple):
     """MQTT message to publish.
 
-    It holds the topic, the JSON payload, the quality of service, and whether the broker
-    retains it.
+    Attributes
+    ----------
+    topic : str
+        Topic of the AGV.
+    payload : str
+        JSON text.
+    qos : int
+        Quality of service of MQTT.
+    retain : bool
+        Whether the broker keeps it for new subscribers.
     """
 
     topic: str
@@ -56,7 +64,7 @@ log = logging.getLogger("botyard.traffic")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
-    """Change that a message causes: made by `Fleet.study`, applied by `Fleet.take`.
+    """Change of an AGV's order or actions that a message causes.
 
     Attributes
     ----------
@@ -93,7 +101,15 @@ class Change:
 
 
 class Agv:
-    """One AGV: its identity, its order, and its last sent state."""
+    """State of one AGV: its identity, its order, and the state that it sent last.
+
+    Parameters
+    ----------
+    name : Vehicle5050
+        Manufacturer and serial number.
+    state_rate : float
+        Token bucket of the bytes of its states: rate, bytes/s; the burst is one second.
+    """
 
     def __init__(self, name: Vehicle5050, state_rate: float) -> None:
         self.name = name
@@ -101,9 +117,9 @@ class Agv:
         self.course: Order | None = None
         self.first = 0
         self.is_canceled = False
-        """Whether its order is canceled, and there is no new one."""
+        """Whether the order of the AGV is canceled, and no new order has arrived."""
         self.cancels: Action | None = None
-        """The cancelOrder for which it stops."""
+        """Action cancelOrder because of which the AGV stops; None without one."""
         self.instant: tuple[ActionState, ...] = ()
         self.route: Route | None = None
         self.texts: OrderTexts | None = None
@@ -116,26 +132,42 @@ class Agv:
         self.barrier = ErrorBarrier(log, f"AGV {name.serial}")
 
     def note(self, action: Action, status: str, result: str = "") -> None:
-        """Set the state of an instant action; the oldest ones are forgotten."""
+        """Set the state of an instant action; the oldest actions are forgotten.
+
+        Parameters
+        ----------
+        action : Action
+            Instant action. Its state replaces an earlier one with the same id.
+        status : str
+            State of VDA 5050, such as ``RUNNING``, ``FINISHED`` or ``FAILED``.
+        result : str
+            Description of the result.
+        """
         states = {s.action.id: s for s in self.instant}
         states[action.id] = ActionState(action, status, result)
-        # The running cancelOrder is kept, and MAX_ACTIONS of the others.
+        # Keep the running cancelOrder, and at most MAX_ACTIONS other actions.
         left_out = [s.action.id for s in states.values() if s.status != "RUNNING"]
         for name in left_out[:-MAX_ACTIONS]:
             del states[name]
         self.instant = tuple(states.values())
 
     def number(self) -> int:
-        """Return the header id of the next message."""
+        """Return the header id of the AGV's next message."""
         self.headers += 1
         return self.headers
 
     def connection(self, state: str) -> Message:
-        """Return its connection message."""
+        """Return the connection message of the AGV.
+
+        Parameters
+        ----------
+        state : str
+            ``ONLINE``, ``OFFLINE`` or ``CONNECTIONBROKEN``.
+        """
         return self._connection(self.number(), state)
 
     def last_will(self) -> Message:
-        """Return its MQTT last will."""
+        """Return the MQTT last will of the AGV."""
         return self._connection(0, "CONNECTIONBROKEN")
 
     def _connection(self, number: int, state: str) -> Message:
@@ -146,7 +178,18 @@ class Agv:
 def reached(agv: Agv, place: float) -> int:
     """Return how many nodes of its order an AGV has reached.
 
-    `place` is its distance along its path, m.
+    Parameters
+    ----------
+    agv : Agv
+        The AGV.
+    place : float
+        Its distance along its path, m. The path also has the nodes of canceled orders,
+        which do not count.
+
+    Returns
+    -------
+    int
+        Number of nodes; 0 without an order.
     """
     if agv.route is None:
         return 0
@@ -156,22 +199,45 @@ def reached(agv: Agv, place: float) -> int:
 
 
 def is_at_end(agv: Agv, place: float) -> bool:
-    """Return whether an AGV has reached the last node of its order."""
+    """Return whether an AGV has reached the last node of its order.
+
+    Parameters
+    ----------
+    agv : Agv
+        The AGV; without an order it is at its end.
+    place : float
+        Its distance along its path, m.
+    """
     return agv.order is None or reached(agv, place) == len(agv.order.nodes)
 
 
 def start_of(order: Order, last: int) -> Order:
-    """Return an order up to a node."""
+    """Return the part of an order up to a node.
+
+    Parameters
+    ----------
+    order : Order
+        The order.
+    last : int
+        Index of the last node to keep.
+    """
     return replace(order, nodes=order.nodes[: last + 1], edges=order.edges[:last])
 
 
 def check_start(here: Node, order: Order) -> None:
     """Check that an AGV on a node stands on the first node of an order (§6.6.1).
 
+    Parameters
+    ----------
+    here : Node
+        Node on which the AGV stands.
+    order : Order
+        New order.
+
     Raises
     ------
     OrderError
-        It does not.
+        The AGV stands on another place.
     """
     first = order.nodes[0]
     limit = max(first.deviation, NODE_DISTANCE)
@@ -186,7 +252,21 @@ def check_start(here: Node, order: Order) -> None:
 
 
 def pose_of(agv: Agv, place: float) -> tuple[float, float, float]:
-    """Return the pose of an AGV (m, m, rad) at a distance along its path, m."""
+    """Return the pose of an AGV at a distance along its path.
+
+    Parameters
+    ----------
+    agv : Agv
+        The AGV.
+    place : float
+        Distance along its path, m.
+
+    Returns
+    -------
+    (float, float, float)
+        Pose in the frame of the map, m, m, rad: the heading is along the path. Zeros
+        without an order.
+    """
     # Without an order the AGV has not been placed.
     if agv.route is None:
         return 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""`Fleet`: traffic robots as AGVs of VDA 5050.
+"""Fleet of traffic robots that act as AGVs of VDA 5050 (`Fleet`).
 
 The master control sends orders, and extends their base (the released nodes). Sans-I/O:
 messages are passed to `Fleet.on_message`, messages to publish are returned, and time is an
@@ -63,7 +63,7 @@ from botyard.traffic.task import I8, Task, Vehicle
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
 MAX_STATE: Final = 4_000_000
-"""Limit of the characters of nodes, edges and actions in a state.
+"""Largest number of characters of nodes, edges and actions in a state.
 
 An order that exceeds it together with its updates is refused.
 """
@@ -73,14 +73,14 @@ STATE_RATE: Final = 4_000_000
 Each AGV has an equal share. The final states are exempt.
 """
 MAX_ERRORS: Final = 10
-"""Limit of the older errors that a state lists in addition to the newest one."""
+"""Largest number of older errors that a state lists in addition to the newest one."""
 
 
 log = logging.getLogger("botyard.traffic")
 
 
 class _Orders(Supervisor):
-    """Supervisor that grants nothing: permissions come with the orders."""
+    """Supervisor that grants no permissions: they come with the orders."""
 
     def policy(self) -> Policy:
         """Return a policy that grants no sectors; see the base class."""
@@ -127,7 +127,7 @@ class Fleet:
 
     @property
     def topics(self) -> list[str]:
-        """Topics to subscribe to; instant actions come first."""
+        """Topics to subscribe to; topics of instant actions are first."""
         return list(self._index)
 
     def last_wills(self) -> list[Message]:
@@ -138,7 +138,13 @@ class Fleet:
         return [agv.last_will() for agv in self._agvs]
 
     def online(self, i: int) -> Message:
-        """Return the connection message of an AGV that connects."""
+        """Return the connection message of an AGV that connects.
+
+        Parameters
+        ----------
+        i : int
+            Index of the AGV.
+        """
         return self._agvs[i].connection("ONLINE")
 
     def offline(self) -> list[Message]:
@@ -146,14 +152,34 @@ class Fleet:
         return [agv.connection("OFFLINE") for agv in self._agvs]
 
     def on_message(self, topic: str, payload: bytes) -> None:
-        """Process a message; an invalid order only adds an error to the AGV's state."""
+        """Process an MQTT message; an invalid order only adds an error to the AGV's state.
+
+        Parameters
+        ----------
+        topic : str
+            MQTT topic; one that belongs to no AGV is ignored.
+        payload : bytes
+            JSON text.
+        """
         self.take(self.study(topic, payload))
 
     def study(self, topic: str, payload: bytes) -> Change | None:
-        """Find the change that a message causes; None if there is none.
+        """Find the change that a message causes.
 
-        It may run in another thread while `advance` and `states` run. Calls must not
-        overlap each other, or `take`, `prepare` or `begin`.
+        The call may run in another thread while `advance` and `states` run. Calls must
+        not overlap each other or calls of `take`, `prepare` and `begin`.
+
+        Parameters
+        ----------
+        topic : str
+            MQTT topic.
+        payload : bytes
+            JSON text.
+
+        Returns
+        -------
+        Change or None
+            Change for `take`; None if there is none.
         """
         i = self._index.get(topic)
         return (
@@ -177,6 +203,7 @@ class Fleet:
                 order = agv.order
             elif agv.order is not None:
                 order, kind = merge(agv.order, order), "orderUpdateError"
+
             # `merge` returns the same object for a repeated order (QoS 1 delivers at
             # least once).
             if order is agv.order:
@@ -186,7 +213,7 @@ class Fleet:
             return Change(agv=i, error=error)
 
     def _change_after_cancel(self, i: int, order: Order) -> Change:
-        """Return the change to the first order after a canceled one (§6.6.3.1)."""
+        """Return the change that the first order after a canceled order causes (§6.6.3.1)."""
         agv = self._agvs[i]
         assert agv.order is not None
         assert agv.course is not None
@@ -207,13 +234,12 @@ class Fleet:
     def _change(
         self, i: int, order: Order, kind: str, first: int | None = None
     ) -> Change:
-        """Return the change to a new order.
+        """Return the change that a new order causes.
 
         Parameters
         ----------
         first : int, optional
-            Index in the AGV's course of the first node of the order, if it is another
-            one than now.
+            Index in the AGV's course of the first node of the order, if it changes.
 
         Raises
         ------
@@ -229,6 +255,7 @@ class Fleet:
                 nodes=agv.course.nodes[: first + 1] + order.nodes[1:],
                 edges=agv.course.edges[:first] + order.edges,
             )
+
         if len(course.nodes) > MAX_NODES:
             raise OrderError(
                 kind,
@@ -251,6 +278,7 @@ class Fleet:
             agv.course.nodes
         ):
             return replace(new, route=agv.route)
+
         route = route_of(course, self._vehicle, kind)
         kept = max(
             same - 1,
@@ -258,6 +286,7 @@ class Fleet:
             # The sector that ends behind the last common node continues in another
             # direction, so it is compared again.
         )
+
         # One limit for all pairs, so that the cost of an order does not grow with the
         # fleet.
         limit = SearchLimit(MAX_PAIRS)
@@ -291,13 +320,27 @@ class Fleet:
     def _made(
         self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]
     ) -> Traffic:
-        """Create a run of routes."""
+        """Create a traffic run with the given routes.
+
+        Parameters
+        ----------
+        routes : sequence of Route or None
+            Route of each AGV; None for one without an order.
+        pairs : dict of (int, int) to (m, 2) int64
+            Sectors in conflict for each pair of AGVs, the lower index first.
+        """
         vehicles = tuple(route.vehicle for route in routes if route is not None)
         task = Task(vehicles, listed_conflicts(pairs), (), "orders")
         return Traffic(task, _Orders(), Rules(stop_at_end=True), asks=False)
 
     def take(self, change: Change | None) -> None:
-        """Apply a change."""
+        """Apply a change that `study` returned.
+
+        Parameters
+        ----------
+        change : Change or None
+            Result of `study`; None changes nothing.
+        """
         if change is not None:
             self._agvs[change.agv].barrier.run(self._take, change)
 
@@ -313,6 +356,7 @@ class Fleet:
                 "orderError", "the AGV has not stopped yet after cancelOrder"
             )
             change = replace(change, traffic=None)
+
         if change.traffic is not None and self._traffic is not None:
             # The AGV may have arrived while `study` ran in its thread.
             if self._traffic.is_done(i):
@@ -330,16 +374,16 @@ class Fleet:
 
         agv.order, agv.course, agv.first = change.order, change.course, change.first
         agv.route, agv.texts, agv.errors = change.route, change.texts, ()
-        # States of instant actions are kept until a new order comes (§6.10.6).
+        # States of instant actions are kept until a new order arrives (§6.10.6).
         if agv.is_canceled:
             agv.is_canceled, agv.instant = False, ()
         self._pairs |= change.pairs or {}
         self._permit(i)
 
     def _act(self, i: int, action: Action) -> None:
-        """Execute an instant action (§6.8.1, §6.9)."""
+        """Execute an instant action of an AGV (§6.8.1, §6.9)."""
         agv = self._agvs[i]
-        # QoS 1 delivers at least once.
+        # With QoS 1, the broker may deliver an action more than once.
         if any(s.action.id == action.id for s in agv.instant):
             return
         if action.type == "cancelOrder":
@@ -352,14 +396,14 @@ class Fleet:
                 agv,
                 OrderError(
                     "instantActionError",
-                    f"this AGV offers cancelOrder and stateRequest, found "
-                    f"{shown(action.type)}",
+                    "expected cancelOrder or stateRequest, the only actions of this "
+                    f"AGV, found {shown(action.type)}",
                     action,
                 ),
             )
 
     def _fail(self, agv: Agv, error: OrderError) -> None:
-        """Report an instant action that failed."""
+        """Report that an instant action has failed."""
         assert error.action is not None
         agv.note(error.action, "FAILED", str(error))
         self._refuse(agv, error)
@@ -369,7 +413,10 @@ class Fleet:
         agv = self._agvs[i]
         is_done = self._traffic is not None and self._traffic.is_done(i)
         if agv.order is None or agv.course is None or agv.is_canceled or is_done:
-            text = "the AGV has no order, or it is canceled or at its end"
+            text = (
+                "expected an AGV with an order to cancel, found one without an "
+                "order, or at its end"
+            )
             self._fail(agv, OrderError("noOrderToCancel", text, action))
             return
 
@@ -384,7 +431,7 @@ class Fleet:
         agv.note(action, "RUNNING")
 
     def _place(self, i: int) -> float:
-        """Return how far an AGV is along its path, m."""
+        """Return the distance that an AGV has driven along its path, m."""
         if self._traffic is None:
             return 0.0
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
@@ -392,7 +439,15 @@ class Fleet:
         return float(places[i])
 
     def refuse(self, topic: str, error: OrderError) -> None:
-        """Add an error to the state of the AGV of a topic."""
+        """Add an error to the state of the AGV to which a topic belongs.
+
+        Parameters
+        ----------
+        topic : str
+            MQTT topic of an AGV.
+        error : OrderError
+            Reason, which appears in the states of the AGV.
+        """
         self._refuse(self._agvs[self._index[topic]], error)
 
     def _refuse(self, agv: Agv, error: OrderError) -> None:
@@ -402,7 +457,8 @@ class Fleet:
     def _permit(self, i: int) -> None:
         """Grant an AGV its sectors up to the end of its base."""
         agv = self._agvs[i]
-        # Before the run the base is only counted.
+        # An order before the start of the run only extends the base; the start then
+        # grants it.
         if self._traffic is None or agv.order is None:
             return
         for _ in range(agv.permitted, agv.first + agv.order.released - 1):
@@ -418,13 +474,13 @@ class Fleet:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the run has started."""
+        """Whether the run of the fleet has started."""
         return self._traffic is not None
 
     def prepare(self) -> Traffic:
         """Create and start the run of all orders, for `begin`.
 
-        It may run in another thread under the same conditions as `study`.
+        The call may run in another thread under the same conditions as `study`.
         """
         traffic = self._made([agv.route for agv in self._agvs], self._pairs)
         traffic.start()
@@ -433,7 +489,7 @@ class Fleet:
     def begin(
         self, now: float, speed: float = 1.0, traffic: Traffic | None = None
     ) -> None:
-        """Start the run.
+        """Start the run of the fleet.
 
         Parameters
         ----------
@@ -442,7 +498,7 @@ class Fleet:
         speed : float
             Simulated time per wall time.
         traffic : Traffic, optional
-            Result of `prepare`; prepared here if it is left out.
+            Result of `prepare`; by default `prepare` is called here.
         """
         self._traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
@@ -451,23 +507,34 @@ class Fleet:
             self._permit(i)
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s; return the ending, or None."""
+        """Advance the run to the present wall time.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s; the fleet's speed converts it to simulated time.
+
+        Returns
+        -------
+        Ending or None
+            Reason why the run has ended; None while it continues.
+        """
         assert self._traffic is not None
         return self._traffic.advance((now - self._begin) * self._speed)
 
     def finish(self, why: Ending) -> Outcome:
-        """End the run and return its outcome."""
+        """End the run of the fleet, and return its outcome."""
         assert self._traffic is not None
         return self._traffic.finish(why)
 
     def states(
         self, now: float, last: bool = False, busy: Collection[int] = ()
     ) -> list[Message]:
-        """Return the state messages that are due.
+        """Return the state messages of AGVs that are due.
 
-        Due are changed states and states older than `STATE_PERIOD_S`; with `last` all.
-        A state has the newest values, so an AGV can skip states. A state waits until
-        the state before has left, and the AGVs keep to `STATE_RATE`.
+        Changed states and states older than `STATE_PERIOD_S` are due; with `last`, all are. A state
+        has the newest values, so an AGV can skip states. A state waits until the previous state has
+        been sent and `STATE_RATE` allows it.
 
         Parameters
         ----------
@@ -476,7 +543,7 @@ class Fleet:
         last : bool
             Whether these are the final states, which ignore the rate limit.
         busy : collection of int
-            AGVs whose previous state has not left yet.
+            AGVs whose previous state has not been sent yet.
         """
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
         if self._traffic is not None:
@@ -492,6 +559,7 @@ class Fleet:
             if agv.cancels is not None and speed <= AT_REST and is_at_end(agv, place):
                 agv.note(agv.cancels, "FINISHED")
                 agv.cancels = None
+
             if not last and (i in busy or agv.state_bytes.wait(now)):
                 continue
             found += agv.barrier.call(
@@ -504,8 +572,8 @@ class Fleet:
         self, agv: Agv, place: float, speed: float, last: bool, now: float
     ) -> tuple[Message, ...]:
         passed = reached(agv, place)
-        # A state is sent at once when one of these changes. The position is not among
-        # them, because it changes all the time.
+        # A state is sent at once when one of these changes. The position is not one of
+        # these values, because it changes all the time.
         what = (passed, speed > AT_REST, agv.order, agv.errors, agv.instant, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()

@@ -1,9 +1,9 @@
-"""`Route`: path of an order, divided into sectors, and its conflicts with other routes.
+"""Path of an order, divided into sectors, and its conflicts with other paths (`Route`).
 
 A robot has reached a node when the centre of its disk is on it. Sector 0 is the place
 of the first node. Sector k runs along edge k − 1 to node k, and ends one radius behind
-it. A robot that may not enter the next sector therefore stops with its centre exactly
-on the node.
+the node. A robot that may not enter the next sector therefore stops with its centre
+exactly on the node.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ For longer paths the engine's tolerance of 1e-9 m is below the rounding error of
 place.
 """
 MAX_PAIRS: Final = 500_000
-"""Limit of compared pairs of sectors, of an order and the orders of other AGVs.
+"""Largest number of pairs of sectors that are compared for one order.
 
-It costs about 0.3 s of CPU time.
+The comparison of this number takes about 0.3 s of CPU time.
 """
 MAX_CONFLICTS: Final = 2_000_000
-"""Limit of conflicts of the sectors of all AGVs; about 500 MB and 5 s of CPU time."""
+"""Largest number of conflicts between sectors of all AGVs: about 500 MB and 5 s of CPU time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """Path of an order.
+    """Path of an order, divided into sectors.
 
     Attributes
     ----------
@@ -63,6 +63,15 @@ class Route:
 
         Sectors on different maps do not conflict.
 
+        Parameters
+        ----------
+        other : Route
+            Route of another AGV.
+        limit : SearchLimit
+            Limit of the search's work.
+        first : int
+            First sector of this route to compare.
+
         Returns
         -------
         (m, 2) int64 array
@@ -81,6 +90,7 @@ class Route:
         ]
         if not np.isin(theirs, self.of_node).any():
             return np.zeros((0, 2), np.int64)
+
         try:
             pairs = self.swept.conflicts(other.swept, limit, first)
         except TaskError:
@@ -123,7 +133,7 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
         raise OrderError(kind, "expected an order of at least two nodes, found one")
     path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
     lengths = np.diff(path.along)
-    # Negated, so that NaN is refused.
+    # The comparison is negated, so that NaN is refused.
     if not path.length <= MAX_LENGTH:
         raise OrderError(
             kind,
@@ -158,7 +168,20 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
 
 
 def common_nodes(a: Order | None, b: Order) -> int:
-    """Return the number of leading nodes at which two orders have the same places."""
+    """Return the number of leading nodes at which two orders have the same places.
+
+    Parameters
+    ----------
+    a : Order, optional
+        Earlier order; None has no nodes.
+    b : Order
+        Later order.
+
+    Returns
+    -------
+    int
+        Number of nodes; ids and actions of nodes are not compared.
+    """
     if a is None:
         return 0
     count = 0
@@ -185,7 +208,8 @@ def listed_conflicts(pairs: dict[tuple[int, int], I8]) -> I8:
     """
     listed = np.zeros((sum(map(len, pairs.values())), 4), np.int64)
     at = 0
-    # Sorted, so that the result does not depend on the order in which orders arrived.
+    # Sort the rows, so that the result does not depend on the order in which orders
+    # arrived.
     for (i, j), sectors in sorted(pairs.items(), key=lambda item: item[0]):
         rows = listed[at : at + len(sectors)]
         rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = (

@@ -1,4 +1,4 @@
-"""Coverage: drive over the whole floor of a room."""
+"""Learning task Coverage: drive over the whole floor of a room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botyard.worlds.worlds import Worlds
 CELL_M: Final = 0.5
 """Edge length of the cells, m."""
 REACH_M: Final = 0.35
-"""The robot covers cells whose centres are nearer than this distance, m."""
+"""Distance from the robot within which cells are covered by their centre, m."""
 
 
 class Coverage(Task):
@@ -82,7 +82,7 @@ class Coverage(Task):
         self._middles = (np.arange(self.cells) + 0.5) * CELL_M - self.size / 2
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         low, high = (
             np.zeros(6 + self.cells * self.cells, np.float32),
             np.ones(6 + self.cells * self.cells, np.float32),
@@ -91,24 +91,25 @@ class Coverage(Task):
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
+        """Return the bounds of actions: −1 … 1 of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of cells."""
+        """Make the array of covered cells."""
         self.covered: B1 = np.zeros((len(w), self.cells, self.cells), np.bool_)
         """Whether each cell is covered, (n, g, g): rows of y, columns of x."""
         self._count: I8 = np.zeros(len(w), np.int64)
         self._before = self._count
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Clear all cells, except the ones under the robots."""
+        """Clear all cells, except the cells under the robots, where an episode has started."""
         self.covered[mask] = False
-        # All worlds, and not only `mask`: to cover the same cells again changes
-        # nothing.
+        # Cover cells of all worlds, and not only of `mask`: covering cells again
+        # changes nothing.
         self._cover(w)
 
     def _cover(self, w: Worlds) -> None:
+        """Mark the cells that robots reach now as covered, and count all covered cells."""
         dx = w.pose[:, 0, 0, None] - self._middles
         dy = w.pose[:, 0, 1, None] - self._middles
         self.covered |= (dx * dx)[:, None, :] + (dy * dy)[
@@ -117,7 +118,7 @@ class Coverage(Task):
         self._count = self.covered.sum(axis=(1, 2))
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command[:, 0], actions)
         self._before = self._count
 
@@ -126,7 +127,7 @@ class Coverage(Task):
         return done
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Reward new cells and the end; charge contacts and each step."""
+        """Write the rewards: for new cells and the end, minus costs of contacts and steps."""
         self._cover(w)
         out[:] = (
             self.COVERED_REWARD
@@ -139,12 +140,12 @@ class Coverage(Task):
         )
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes when enough is covered, or after `max_steps`."""
+        """End episodes when enough cells are covered, or after `max_steps`."""
         terminated[:] = self._is_done()
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         out[:, :2] = np.clip(w.pose[:, 0, :2] / (self.size / 2), -1.0, 1.0)
         out[:, 2], out[:, 3] = elementwise.cosine_sine(w.pose[:, 0, 2])
         self._drive.observe(w.vel[:, 0], out[:, 4:6])
@@ -156,7 +157,7 @@ class Coverage(Task):
         return np.stack([self._middles[columns], self._middles[rows]], axis=1)
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success`` (enough is covered) and ``covered`` (fraction)."""
+        """Return ``success`` (enough cells are covered) and ``covered`` (fraction of all cells)."""
         return {
             "success": self._is_done(),
             "covered": self._count / (self.cells * self.cells),

@@ -1,4 +1,4 @@
-"""Dock: drive into a dock, and stop there."""
+"""Learning task Dock: drive into a dock, and stop there."""
 
 from __future__ import annotations
 
@@ -28,12 +28,18 @@ GAP_M: Final = 0.8
 INSIDE_M: Final = 0.4
 """Distance between the wall and the centre of a docked robot, m."""
 DOCK_SEED: Final = 26
-"""Seed of the positions of docks."""
+"""Seed from which the positions of docks are drawn."""
 FAR_M: Final = 5.0
 
 
 def dock_room(y: float) -> Scene:
-    """Return a room with a dock at its right wall, centred at `y`, m."""
+    """Return a room of 8 m × 6 m with a dock at its right wall.
+
+    Parameters
+    ----------
+    y : float
+        Coordinate of the dock's centre line along the wall, m; 0: the middle.
+    """
     builder = MapBuilder(f"dock at {y:.2f}").rectangle(
         -LENGTH_M / 2, -WIDTH_M / 2, LENGTH_M, WIDTH_M
     )
@@ -99,7 +105,8 @@ class Dock(Task):
             within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad"
         )
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
-        # A fixed seed of its own: maps do not depend on the seeds of worlds.
+        # The draws have a fixed seed, so that maps do not depend on the seeds of
+        # worlds.
         places = draws(DOCK_SEED, 0, 0, 0, maps) * (WIDTH_M / 2 - GAP_M)
         self.scenes = [dock_room(float(y)) for y in places]
         self._docks: F8 = np.stack(
@@ -109,34 +116,35 @@ class Dock(Task):
         self._range = spec.lasers[0].range_max
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 6, np.float32), np.ones(rays + 6, np.float32)
         low[rays:], high[rays:] = -2.0, 2.0
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
+        """Return the bounds of actions: −1 … 1 of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of docks."""
+        """Make the array of the docks' poses."""
         self.docks: F8 = np.zeros((len(w), 3))
-        """Poses of docked robots, (n, 3): m, m, rad."""
+        """Pose of the docked robot in each world, (n, 3): m, m, rad."""
         self._far: F8 = np.zeros(len(w))
         self._before = self._far
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Read the docks from the maps."""
+        """Read the pose of the dock from the map, where an episode has started."""
         self.docks[mask] = self._docks[w.map_id[mask]]
         self._far = distances(w.pose[:, 0], self.docks)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command[:, 0], actions)
         self._before = self._far
 
     def _is_docked(self, w: Worlds) -> B1:
+        """Return whether the robot of each world stands in its dock, (n,) bool."""
         # cos falls from 0 to π, so a comparison of cosines replaces the angle and its
         # wrap at π.
         aligned = cos(self.within_rad) <= headings(w.pose[:, 0], self.docks)[:, 0]
@@ -150,7 +158,7 @@ class Dock(Task):
         return docked
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Reward progress and the dock; charge contacts and each step."""
+        """Write the rewards: for progress and the dock, minus costs of contacts and steps."""
         self._far = distances(w.pose[:, 0], self.docks)
         out[:] = self._before - self._far - self.STEP_COST
         out += self.DOCK_REWARD * self._is_docked(w) - self.DOCK_REWARD * (
@@ -158,12 +166,12 @@ class Dock(Task):
         )
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes in the dock and on contact, or after `max_steps`."""
+        """End episodes in the dock, on contact, or after `max_steps`."""
         terminated[:] = self._is_docked(w) | (w.contact[:, 0] != 0)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         rays = w.ranges.shape[2]
         np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
         robot = w.pose[:, 0]
@@ -176,7 +184,7 @@ class Dock(Task):
         return self.docks[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success`` (the robot is docked) and the dock's ``distance``, m."""
+        """Return ``success`` (the robot is docked) and ``distance`` (of the dock, m)."""
         return {"success": self._is_docked(w), "distance": self._far.copy()}
 
 

@@ -1,4 +1,4 @@
-"""Exchange: robots on a circle swap places."""
+"""Learning task Exchange: robots on a circle swap places."""
 
 from __future__ import annotations
 
@@ -99,7 +99,18 @@ class Exchange(DrivenTeam):
         self.poses = self._starts
 
     def _angles(self, seeds: NDArray[np.uint64]) -> F8:
-        """Return the angles of start positions on the circle, rad, (k, m)."""
+        """Return the angles of start positions on the circle.
+
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, m) float64
+            Angle of each robot, rad, counterclockwise from the x axis.
+        """
         count = len(self.robots)
         first = EpisodeDraws(seeds, START_STREAM).uniform(-math.pi, math.pi)
         return np.asarray(first[:, None] + 2.0 * math.pi / count * np.arange(count))
@@ -108,6 +119,16 @@ class Exchange(DrivenTeam):
         """Return start poses: evenly spaced on the circle, facing its centre.
 
         A random angle turns the circle.
+
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, m, 3) float64
+            Poses of the robots: m, m, rad.
         """
         angles = self._angles(seeds)
         c, s = elementwise.cosine_sine(angles)
@@ -117,23 +138,23 @@ class Exchange(DrivenTeam):
         )
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of goals."""
+        """Make the arrays of the robots' goals."""
         self.goals: F8 = np.zeros((len(w), len(self.robots), 2))
         self._far: F8 = np.zeros(self.goals.shape[:2])
         self._before = self._far
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Set the goal of each robot opposite to its start."""
+        """Set the goal of each robot opposite to its start, where an episode has started."""
         self.goals[mask] = -w.pose[mask, :, :2]
         self._far = distances(w.pose, self.goals)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command, actions)
         self._before = self._far
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Reward progress and the end; charge contacts and each step."""
+        """Write the rewards: for progress and the end, minus costs of contacts and steps."""
         self._far = distances(w.pose, self.goals)
         arrived = self._arrived()
         out[:] = (
@@ -149,11 +170,11 @@ class Exchange(DrivenTeam):
         return arrived
 
     def succeeded(self) -> B1:
-        """Return whether all robots are at their goals."""
+        """Return whether all robots of each world are at their goals."""
         return np.asarray(self._arrived().all(axis=1))
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         own = w.pose
         to = between(own, self.goals)
         out[..., :2], out[..., 2] = to / self.diameter, self._far / self.diameter
@@ -168,7 +189,7 @@ class Exchange(DrivenTeam):
         return goals
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success`` (all robots have arrived) and their number ``arrived``."""
+        """Return ``success`` (all robots have arrived) and ``arrived`` (number of these robots)."""
         return {"success": self.succeeded(), "arrived": self._arrived().sum(axis=1)}
 
 

@@ -1,4 +1,4 @@
-"""Follow: keep a distance from a moving robot."""
+"""Learning task Follow: keep a distance from a moving robot."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NEAR_M: Final = 0.4
 """Distance from a waypoint at which the leader turns to the next one, m."""
 BLOCKED_M: Final = 0.7
 BLOCKED_SHARE: Final = 0.6
-"""The leader waits while the follower is ahead of it and nearer than this.
+"""Fraction of the distance to keep, within which a follower ahead blocks the leader.
 
-The limit is the smaller one of `BLOCKED_M` (m) and this fraction of the distance to
-keep. A follower that blocks the leader therefore never has the right distance.
+A blocked leader waits. The limit is the smaller of `BLOCKED_M` (m) and this fraction, so a follower
+that blocks the leader never has the right distance.
 """
 
 
@@ -118,6 +118,16 @@ class Follow(Task):
 
         The leader starts anywhere. The follower starts at about the right distance,
         nearer to the centre of the hall, where there is free space.
+
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, 2, 3) float64
+            Poses of follower and leader: m, m, rad.
         """
         draws, free = EpisodeDraws(seeds, START_STREAM), HALL_M / 2 - WALL_M
         leader = np.stack(
@@ -128,7 +138,7 @@ class Follow(Task):
             ],
             axis=-1,
         )
-        # Towards the centre, so that the follower never starts in a wall.
+        # The follower is towards the centre, so that it never starts in a wall.
         inward = elementwise.atan2(-leader[:, 1], -leader[:, 0]) + draws.uniform(
             -0.5, 0.5
         )
@@ -141,14 +151,14 @@ class Follow(Task):
         return np.stack([follower, leader], axis=1)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 8, np.float32), np.ones(rays + 8, np.float32)
         low[rays:], high[rays:] = -2.0, 2.0
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
+        """Return the bounds of actions: −1 … 1 of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
@@ -161,7 +171,7 @@ class Follow(Task):
         self._row = np.arange(n)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Draw the leaders' waypoints."""
+        """Draw the leaders' waypoints where an episode has started."""
         free = HALL_M / 2 - WALL_M
         self._way[mask] = rng.uniforms(2 * WAYPOINTS, -free, free).reshape(
             -1, WAYPOINTS, 2
@@ -181,8 +191,8 @@ class Follow(Task):
         self._next[:] = np.where(far < NEAR_M, self._next + 1, self._next) % WAYPOINTS
         ahead = np.maximum(to[:, 0] / np.maximum(far, 1e-9), 0.0)
         other = between(leader, w.pose[:, 0])
-        # Otherwise the leader would push a follower that blocks it, which ends the
-        # episode.
+        # Without the wait, the leader would push a follower that blocks it, which ends
+        # the episode.
         waits = (other[:, 0] > 0.0) & (self._far < self._blocked)
         w.command[:, 1, 0] = np.where(waits, 0.0, self.leader_speed * ahead)
         w.command[:, 1, 2] = np.clip(
@@ -190,7 +200,7 @@ class Follow(Task):
         )
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Reward the right distance; charge contacts and a lost leader."""
+        """Write the rewards: for the right distance, minus costs of contacts and a lost leader."""
         self._far = distances(w.pose[:, 0], w.pose[:, 1])
         error = np.abs(self._far - self.distance_m) / self.distance_m
         # At tick 0 the episode has just started: no step has been driven.
@@ -204,12 +214,12 @@ class Follow(Task):
         return over
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes on contact and when the leader is lost, or after `max_steps`."""
+        """End episodes on contact, when the leader is lost, or after `max_steps`."""
         terminated[:] = self._is_over(w)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         rays = w.ranges.shape[2]
         np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
         follower, leader = w.pose[:, 0], w.pose[:, 1]
@@ -221,7 +231,7 @@ class Follow(Task):
         self._drive.observe(w.vel[:, 0], out[:, rays + 6 :])
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success``, see the class, and the ``distance`` of the leader, m."""
+        """Return ``success`` (see the class) and ``distance`` (of the leader, m)."""
         kept = self._right >= self.RIGHT_SHARE * w.tick
         return {
             "success": kept & (w.tick >= self.max_steps) & ~self._is_over(w),

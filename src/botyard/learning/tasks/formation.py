@@ -1,4 +1,4 @@
-"""Formation: robots drive in a polygon."""
+"""Learning task Formation: robots drive in a polygon."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class Formation(DrivenTeam):
 
     END_REWARD: ClassVar[float] = 5.0
     AWAY_COST: ClassVar[float] = 0.1
-    """Cost of a step outside of the formation.
+    """Cost of a step in which a robot is outside of the formation.
 
-    A reward for steps inside of it would pay robots to delay the end.
+    A reward for steps in the formation would pay robots to delay the end.
     """
     CONTACT_COST: ClassVar[float] = 1.0
     LEAST_APART_M: ClassVar[float] = 0.7
-    """Minimum distance between places on the polygon, m."""
+    """Minimum distance between neighbouring places of the polygon, m."""
 
     OWN_BOUNDS = (20.0, 20.0, 1.0, 1.0, 2.0, 2.0)
 
@@ -112,7 +112,15 @@ class Formation(DrivenTeam):
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
         """Return start poses outside of the polygon, each near its place.
 
-        Headings are random.
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, m, 3) float64
+            Poses of the robots: m, m, rad. Headings are random.
         """
         rng, count = EpisodeDraws(seeds, START_STREAM), len(self.robots)
         # 0.3 to 1.3 m outside of the polygon: neighbours start apart, and progress is
@@ -124,7 +132,7 @@ class Formation(DrivenTeam):
         )
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of places."""
+        """Make the arrays of the robots' places."""
         n, m = len(w), len(self.robots)
         self._velocity: F8 = np.zeros((n, 2))
         self.places: F8 = np.zeros((n, m, 2))
@@ -134,7 +142,7 @@ class Formation(DrivenTeam):
         self._held: I8 = np.zeros(n, np.int64)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Draw the direction in which the polygon moves."""
+        """Draw the direction in which the polygon moves, where an episode has started."""
         c, s = elementwise.cosine_sine(rng.uniform(-math.pi, math.pi))
         self._velocity[mask] = self.speed * np.stack([c, s], axis=1)
         self._held[mask] = 0
@@ -147,12 +155,12 @@ class Formation(DrivenTeam):
         self._far = distances(w.pose, self.places)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command, actions)
         self._before = self._far
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Reward progress and the end; charge wrong places and contacts."""
+        """Write the rewards: for progress and the end, minus costs of wrong places and contacts."""
         self._look(w)
         near = self._far < self.within_m
         # At tick 0 the episode has just started, so no step of it counts yet.
@@ -166,12 +174,12 @@ class Formation(DrivenTeam):
         out += self.END_REWARD * self.succeeded()[:, None]
 
     def succeeded(self) -> B1:
-        """Return whether the formation has held."""
+        """Return whether the formation of each world has held long enough."""
         held: B1 = self._held >= self.hold_steps
         return held
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         out[..., :2] = between(w.pose, self.places) / self.radius
         c, s = elementwise.cosine_sine(w.pose[..., 2])
         vx, vy = self._velocity[:, None, 0], self._velocity[:, None, 1]

@@ -1,4 +1,4 @@
-"""Navigate: drive to a goal among walls, by lidar."""
+"""Learning task Navigate: drive to a goal among walls, by lidar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from botyard.engine.layout import U1
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
 from botyard.learning.tasks.geometry import distances
-from botyard.learning.tasks.robots import Driving, clutter, lidar_robot
+from botyard.learning.tasks.robots import (
+    Driving,
+    clutter,
+    lidar_robot,
+    steered_by_angle,
+)
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.navigation.kernels.goals import (
@@ -52,7 +57,8 @@ class Navigate(Task):
     goal_m : float
         Distance at which the goal counts as reached, m.
     robot : RobotSpec, optional
-        Another robot with a laser.
+        Another robot with a laser. The second action of a car-like robot is its steering
+        angle.
     scenes : Scenes, optional
         Other maps.
     max_steps : int
@@ -92,6 +98,8 @@ class Navigate(Task):
             raise ArgumentError(
                 f"robot: expected a robot with a laser, found {spec.name}"
             )
+        # A car's second action is its steering angle.
+        spec = steered_by_angle(spec)
         self.robots: tuple[RobotSpec, ...] = (spec,)
         self._spec = spec
         maps = arguments.whole(maps, "maps", low=1)
@@ -107,11 +115,11 @@ class Navigate(Task):
 
     @staticmethod
     def _map(number: int) -> Scene:
-        """Return a default map."""
+        """Return the default map with a number."""
         return clutter(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 5, np.float32), np.ones(rays + 5, np.float32)
         low[rays + 1 :] = -1.0
@@ -119,7 +127,7 @@ class Navigate(Task):
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
+        """Return the bounds of actions: −1 … 1 of the maximum velocities or angle."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
@@ -173,8 +181,8 @@ class Navigate(Task):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the kernels' bindings.
 
-        They point into the arrays of one environment: `begin` makes new ones for a
-        copy.
+        The bindings point into the arrays of one environment: `begin` makes new
+        bindings for a copy.
         """
         return {
             name: value
@@ -183,7 +191,7 @@ class Navigate(Task):
         }
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Choose goals."""
+        """Choose the goals where an episode has started."""
         self.goals[mask] = w.sample_free(mask)[:, 0, :2]
         # A small map may have no place that is far enough, so the number of draws is
         # limited.
@@ -196,29 +204,35 @@ class Navigate(Task):
         self._measure()
 
     def hit(self, w: Worlds) -> B1:
-        """Return whether the robot touched something in the last step, (n,)."""
+        """Return whether the robot touched an obstacle in the last step.
+
+        Returns
+        -------
+        (n,) bool
+            True ends the episode of the world with a cost.
+        """
         return np.asarray(w.contact[:, 0] != 0)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command[:, 0], actions)
         self._before[:] = self._far
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Reward progress and the goal; charge contacts and each step."""
+        """Write the rewards: for progress and the goal, minus costs of contacts and steps."""
         self._touches[:, 0] = self.hit(w)
-        # Read anew in each step, because `set_attr` may change these attributes.
+        # Read the attributes in each step, because `set_attr` may change them.
         self._rules[:] = self.goal_m, self.GOAL_REWARD, self.STEP_COST, self.max_steps
         self._judge()
         out[:] = self._judged.reward[:, 0]
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes at the goal and on contact, or after `max_steps`."""
+        """End episodes at the goal, on contact, or after `max_steps`."""
         terminated[:] = self._judged.terminated[:, 0]
         truncated[:] = self._judged.truncated[:, 0]
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         self._see()
         out[:] = self._seen
 
@@ -227,7 +241,7 @@ class Navigate(Task):
         return self.goals[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success`` (the goal is reached) and the goal's ``distance``, m."""
+        """Return ``success`` (the goal is reached) and ``distance`` (of the goal, m)."""
         far = self._far[:, 0].copy()
         return {"success": far < self.goal_m, "distance": far}
 

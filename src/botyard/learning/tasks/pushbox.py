@@ -1,4 +1,4 @@
-"""PushBox: robots push a box to a goal."""
+"""Learning task PushBox: robots push a box to a goal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from botyard.worlds.worlds import Worlds
 
 ROBOT_RADIUS_M: Final = 0.2
 FAR_M: Final = 3.0
-"""Unit of positions in observations, m."""
+"""Length by which positions in observations are divided, m."""
 
 
 class PushBox(DrivenTeam):
@@ -76,7 +76,7 @@ class PushBox(DrivenTeam):
     GOAL_REWARD: ClassVar[float] = 5.0
     STEP_COST: ClassVar[float] = 0.01
     APPROACH: ClassVar[float] = 0.1
-    """Weight of a robot's progress towards the box."""
+    """Weight of a robot's progress towards the box in its reward."""
     LEAST_ARC_M: ClassVar[float] = 0.6
     """Minimum distance between robots on the circle of start positions, m."""
 
@@ -130,6 +130,16 @@ class PushBox(DrivenTeam):
         """Return start poses of the box.
 
         The goal is at (0, 0). Direction from the goal and heading are random.
+
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, 1, 3) float64
+            Pose of the box in each world: m, m, rad.
         """
         rng = EpisodeDraws(seeds, START_STREAM)
         far, (c, s) = (
@@ -144,8 +154,19 @@ class PushBox(DrivenTeam):
         """Return start poses of robots: evenly spaced on a circle around the box.
 
         A random angle turns the circle, and headings are random.
+
+        Parameters
+        ----------
+        seeds : (k,) uint64
+            Seeds of the episodes that start.
+
+        Returns
+        -------
+        (k, m, 3) float64
+            Poses of the robots: m, m, rad.
         """
-        # Another stream than the box's: both functions draw from their first number.
+        # Robots and boxes need different streams: both functions draw from the first
+        # number.
         rng, count = EpisodeDraws(seeds, START_STREAM + 1), len(self.robots)
         angles = rng.uniform(-math.pi, math.pi)[
             :, None
@@ -162,13 +183,13 @@ class PushBox(DrivenTeam):
         )
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of distances."""
+        """Make the arrays of distances between robots, box and goal."""
         self._far: F8 = np.zeros(len(w))
         self._away: F8 = np.zeros((len(w), len(self.robots)))
         self._before = self._far, self._away
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Measure the distances. The goal is fixed."""
+        """Measure the distances between robots, box and goal. The goal is at (0, 0)."""
         self._look(w)
 
     def _look(self, w: Worlds) -> None:
@@ -177,12 +198,12 @@ class PushBox(DrivenTeam):
         self._away = distances(w.pose, w.box_pose)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the velocities."""
+        """Write the commanded velocities of the robots."""
         self._drive(w.command, actions)
         self._before = self._far, self._away
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Reward progress of the box and towards it, and the goal; charge each step."""
+        """Write the rewards: for progress of the box and of robots, minus the cost of a step."""
         self._look(w)
         far, away = self._before
         # The box's progress is the same for all robots, because they push together.
@@ -192,12 +213,12 @@ class PushBox(DrivenTeam):
         )
 
     def succeeded(self) -> B1:
-        """Return whether the box is at the goal."""
+        """Return whether the box of each world is at the goal."""
         there: B1 = self._far < self.goal_m
         return there
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         own, box = w.pose, w.box_pose
         out[..., 0:2] = between(own, box) / FAR_M
         out[..., 2:4] = between(own, np.zeros(2)) / FAR_M
@@ -214,7 +235,7 @@ class PushBox(DrivenTeam):
         return [(0.0, 0.0)]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """Return ``success`` (the box is at the goal) and its ``distance``, m."""
+        """Return ``success`` (the box is at the goal) and ``distance`` (of the box, m)."""
         return {"success": self.succeeded(), "distance": self._far.copy()}
 
 

@@ -1,8 +1,9 @@
-"""Robots and maps of learning tasks."""
+"""Robots and maps that several learning tasks use."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +30,9 @@ def lidar_robot(
     range_max: float = 8.0,
     fov: float = math.pi,
 ) -> RobotSpec:
-    """Return a round robot with a lidar, which reaches commanded velocities at once.
+    """Return a round robot with a lidar, which reaches commanded velocities immediately.
 
-    Its maximum is 1 m/s and 2 rad/s.
+    Its maximum velocities are 1 m/s and 2 rad/s.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def lidar_robot(
 
 
 def walker() -> RobotSpec:
-    """Return a pedestrian: a disc that moves in any direction at once."""
+    """Return the model of a pedestrian: a disc that moves in any direction without delay."""
     outline = tuple(
         (WALKER_RADIUS_M * cos(math.pi * k / 6), WALKER_RADIUS_M * sin(math.pi * k / 6))
         for k in range(12)
@@ -81,7 +82,14 @@ def walker() -> RobotSpec:
 def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
     """Return a walled square with a few pillars at random positions.
 
-    Each number gives another map. `size` is the edge length of the square, m.
+    Parameters
+    ----------
+    number : int
+        Number of the map, from 0; each number gives another map.
+    size : float
+        Edge length of the square, m. Its centre is the origin.
+    pillars : int
+        Number of pillars, 0.3 to 0.6 m wide and at least 1 m apart.
     """
     builder = MapBuilder(f"plaza {number}").rectangle(-size / 2, -size / 2, size, size)
     return builder.obstacles(
@@ -92,7 +100,14 @@ def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
 def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
     """Return a walled square with blocks and pillars at random positions.
 
-    Each number gives another map. `size` is the edge length of the square, m.
+    Parameters
+    ----------
+    number : int
+        Number of the map, from 0; each number gives another map.
+    size : float
+        Edge length of the square, m. Its centre is the origin.
+    obstacles : int
+        Number of obstacles, 0.4 to 1.6 m wide and at least 0.7 m apart.
     """
     builder = MapBuilder(f"clutter {number}").rectangle(
         -size / 2, -size / 2, size, size
@@ -102,10 +117,25 @@ def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
     ).scene()
 
 
-class Driving:
-    """Converter between actions −1 … 1 and velocities of a robot.
+def steered_by_angle(spec: RobotSpec) -> RobotSpec:
+    """Return a robot model whose turn rates of commands are steering angles, if it steers.
 
-    Actions are the linear and the angular velocity as fractions of their maximum.
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model; one that does not steer is returned unchanged.
+    """
+    steering = spec.steering
+    if steering is None or steering.by_angle:
+        return spec
+    return replace(spec, steering=replace(steering, by_angle=True))
+
+
+class Driving:
+    """Conversion between actions −1 … 1 and the commands of a robot.
+
+    Actions are the linear and the angular velocity as fractions of their maximum. The
+    second action of a car-like robot is its steering angle as a fraction of its limit.
 
     Parameters
     ----------
@@ -115,7 +145,8 @@ class Driving:
     Raises
     ------
     ArgumentError
-        The robot cannot drive or cannot turn, so that a maximum is 0.
+        The robot cannot drive or cannot turn, so that a maximum is 0; or it steers by turn
+        rates, see `steered_by_angle`.
     """
 
     def __init__(self, spec: RobotSpec) -> None:
@@ -126,16 +157,54 @@ class Driving:
                 f"at most {speed.x:g} m/s, {speed.a:g} rad/s"
             )
 
-        self.speed: F8 = np.array([speed.x, speed.a])
+        turn, steering = speed.a, spec.steering
+        self.scale: F8 = np.array([speed.x, speed.a])
+        """Maximum linear velocity, m/s, and turn rate, rad/s, or steering angle, rad."""
+        if steering is not None:
+            if not (steering.by_angle and steering.limit > 0.0):
+                raise ArgumentError(
+                    f"robot: expected a robot that steers by angles, found {spec.name} "
+                    "(by_angle in its steering)"
+                )
+            # At top speed a car turns no faster than on its turning circle.
+            turn = min(turn, speed.x / spec.kinematics.turning_radius)
+            self.scale[1] = steering.limit
+
+        self.speed: F8 = np.array([speed.x, turn])
         """Maximum linear and angular velocity, m/s and rad/s."""
 
     def __call__(self, command: F8, actions: NDArray[Any]) -> None:
-        """Write the commands, (…, 3), for actions, (…, 2)."""
-        np.multiply(actions, self.speed, out=command[..., ::2])
+        """Write the velocity commands for actions.
+
+        Parameters
+        ----------
+        command : (…, 3) float64
+            Output: forward velocity, m/s, and yaw rate, rad/s, or steering angle, rad, in
+            columns 0 and 2. Column 1, the velocity to the left, stays unchanged.
+        actions : (…, 2) array
+            Linear and angular velocity, or steering angle, −1 … 1.
+        """
+        np.multiply(actions, self.scale, out=command[..., ::2])
 
     def observe(self, vel: F8, out: F4) -> None:
-        """Write velocities, (…, 3), as fractions of their maximum, (…, 2)."""
+        """Write velocities as fractions of their maximum.
+
+        Parameters
+        ----------
+        vel : (…, 3) float64
+            Velocities in the frame of the robot: m/s, m/s, rad/s.
+        out : (…, 2) float32
+            Output: linear and angular velocity.
+        """
         np.divide(vel[..., ::2], self.speed, out=out)
 
 
-__all__ = ["WALKER_RADIUS_M", "Driving", "clutter", "lidar_robot", "plaza", "walker"]
+__all__ = [
+    "WALKER_RADIUS_M",
+    "Driving",
+    "clutter",
+    "lidar_robot",
+    "plaza",
+    "steered_by_angle",
+    "walker",
+]

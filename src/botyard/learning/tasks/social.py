@@ -1,4 +1,4 @@
-"""SocialNavigate: drive to a goal among pedestrians."""
+"""Learning task SocialNavigate: drive to a goal among pedestrians."""
 
 from __future__ import annotations
 
@@ -81,33 +81,39 @@ class SocialNavigate(Navigate):
 
     @staticmethod
     def _map(number: int) -> Scene:
-        """Return a default map."""
+        """Return the default map with a number."""
         return plaza(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         low, high = super().observation_bounds(w)
         more = np.tile(np.array([10.0, 10.0, 5.0, 5.0], np.float32), self.neighbours)
         return np.concatenate([low, -more]), np.concatenate([high, more])
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of goals."""
+        """Make the arrays of the goals of robot and pedestrians."""
         super().begin(w)
         self._walkers.begin(w, self._radius)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Choose goals of the robot and of pedestrians."""
+        """Choose goals of the robot and of pedestrians, where an episode has started."""
         super().on_reset(w, mask, rng)
         self._walkers.reset(w, mask, rng)
 
     def hit(self, w: Worlds) -> B1:
-        """Return whether robot and obstacle, or a pedestrian, touched, (n,)."""
+        """Return whether the robot touched an obstacle or a pedestrian in the last step, (n,)."""
         # `contact` of the robot is 0 if a pedestrian ran into it while it stood.
         touched: B1 = (w.other[:, 1:] == 0).any(axis=1)
         return super().hit(w) | touched
 
     def gap(self, w: Worlds) -> F8:
-        """Return the distance from the nearest pedestrian, edge to edge, (n,), m."""
+        """Return the distance from the nearest pedestrian.
+
+        Returns
+        -------
+        (n,) float64
+            Distance from edge to edge, m; negative where the circles overlap.
+        """
         away: F8 = (
             distances(w.pose[:, :1], w.pose[:, 1:]).min(axis=1)
             - self._radius
@@ -116,18 +122,18 @@ class SocialNavigate(Navigate):
         return away
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Command the robot's velocities, and let pedestrians choose theirs."""
+        """Write the robot's commanded velocities, and let pedestrians choose theirs."""
         super().act(w, actions)
         self._walkers.act(w)
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Reward as `Navigate`, and charge closeness to pedestrians."""
+        """Write the rewards of `Navigate`, minus a cost of closeness to pedestrians."""
         super().reward(w, out)
         near = np.clip(1.0 - self.gap(w) / self.DISCOMFORT_M, 0.0, 1.0)
         out -= self.DISCOMFORT_COST * near
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """Write the observations, see the class."""
+        """Write the observations, which the class describes."""
         own = w.ranges.shape[2] + 5
         super().observe(w, out[:, :own])
         low, high = self.observation_bounds(w)

@@ -1,4 +1,4 @@
-"""Base of learning tasks of equal robots that drive without walls."""
+"""Base class of learning tasks for teams of equal robots without walls."""
 
 from __future__ import annotations
 
@@ -24,12 +24,22 @@ class DrivenTeam(TeamTask):
     """
 
     OWN_BOUNDS: ClassVar[tuple[float, ...]]
-    """Bounds of the values of the task in an observation."""
+    """Bounds of the task's own values in an observation, without the neighbours."""
     FARTHEST: ClassVar[float] = 20.0
-    """Bound of the positions of neighbours in an observation."""
+    """Bound of the neighbours' positions in an observation."""
 
     def _set_team(self, count: int, neighbours: int, radius: float = 0.2) -> None:
-        """Set the robots and the number of neighbours that each of them observes."""
+        """Set the robots and the number of neighbours that each of them observes.
+
+        Parameters
+        ----------
+        count : int
+            Number of robots.
+        neighbours : int
+            Wanted number of neighbours; at most the number of other robots is used.
+        radius : float
+            Radius of each robot, m.
+        """
         self.neighbours: int = min(
             arguments.whole(neighbours, "neighbours", low=0), count - 1
         )
@@ -38,30 +48,44 @@ class DrivenTeam(TeamTask):
         self._drive = Driving(spec)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
+        """Return the bounds of observations, which the class describes."""
         other = (self.FARTHEST, self.FARTHEST, 5.0, 5.0)
         high = np.array(self.OWN_BOUNDS + other * self.neighbours, np.float32)
         highs = np.tile(high, (len(self.robots), 1))
         return -highs, highs
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
+        """Return the bounds of actions: −1 … 1 of the maximum velocities."""
         high = np.ones((len(self.robots), 2), np.float32)
         return -high, high
 
     @abstractmethod
     def succeeded(self) -> B1:
-        """Return whether each world has reached the end of its task, (n,)."""
+        """Return whether each world has reached the end of its task.
+
+        Returns
+        -------
+        (n,) bool
+            True terminates the episode of the world.
+        """
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes when they have succeeded, or after `max_steps`."""
+        """End the episodes of worlds that have succeeded, or after `max_steps`."""
         terminated[:] = self.succeeded()
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe_team(self, w: Worlds, out: F4, unit: float) -> None:
-        """Write own velocities and neighbours after the values of the task.
+        """Write velocities and neighbours of each robot after the task's own values.
 
-        `unit` is the unit of positions, m.
+        Parameters
+        ----------
+        w : Worlds
+            n worlds with m robots.
+        out : (n, m, k) float32
+            Observations, whose first values the task has written. The last two values
+            of `OWN_BOUNDS` and the neighbours are written here, then all are clipped.
+        unit : float
+            Length by which positions are divided, m.
         """
         own = len(self.OWN_BOUNDS)
         self._drive.observe(w.vel, out[..., own - 2 : own])

@@ -1,6 +1,6 @@
-"""Pedestrians of many worlds, which walk between random positions.
+"""Pedestrians ("walkers") in many worlds, which walk between random positions.
 
-They avoid collisions by a published method.
+The pedestrians avoid collisions by a published method.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from botyard.worlds.worlds import Worlds
 
 METHODS: Final = ("orca", "socialforce")
 REACHED_M: Final = 0.4
-"""Distance from its goal at which a walker takes another goal, m."""
+"""Distance from its goal at which a walker chooses another goal, m."""
 PATIENCE_S: Final = 20.0
-"""A walker that has not reached its goal after this time takes another one, s."""
+"""Time after which a walker chooses another goal, even if it has not arrived, s."""
 APPROACH_S: Final = 1.0
-"""A walker slows down when it is less than this time away from its goal, s."""
+"""Time to the goal below which a walker slows down, s."""
 # Maximum number of walls, and the distance within which walkers consider them, m.
 NEAR_WALLS: Final = 4
 WALL_REACH_M: Final = 2.5
@@ -32,9 +32,9 @@ SAFETY_M: Final = 0.1
 MAX_TURN: Final = 3.0
 """Maximum turn rate of walkers, rad/s."""
 SIDESTEP: Final = 0.1
-"""Maximum tangent of the angle by which a preferred direction is off.
+"""Maximum tangent of the angle between a preferred direction and the goal's direction.
 
-Each walker draws its own, because in perfect symmetry walkers block each other.
+Each walker draws its own angle, because in perfect symmetry walkers block each other.
 """
 
 
@@ -54,7 +54,15 @@ class Walkers:
         self._method, self._speeds = method, speeds
 
     def begin(self, w: Worlds, radius: float) -> None:
-        """Make arrays for these worlds, whose first body has the radius `radius`, m."""
+        """Make the arrays of the walkers in these worlds.
+
+        Parameters
+        ----------
+        w : Worlds
+            Worlds whose first body is a robot; all others are walkers.
+        radius : float
+            Radius of the robot, m.
+        """
         n, m = w.pose.shape[0], w.pose.shape[1]
         self.goals: F8 = np.zeros((n, m - 1, 2))
         self._due: I8 = np.zeros((n, m - 1), np.int64)
@@ -71,7 +79,17 @@ class Walkers:
         self._patience = round(PATIENCE_S / w.dt)
 
     def reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Choose goals and speeds in the worlds `mask`, where episodes have started."""
+        """Choose goals and speeds of walkers in worlds where episodes have started.
+
+        Parameters
+        ----------
+        w : Worlds
+            All worlds.
+        mask : (k,) int64
+            Numbers of the worlds where episodes have started.
+        rng : EpisodeDraws
+            Draws with a row for each of these worlds.
+        """
         count = self.goals.shape[1]
         self._speed[mask] = rng.uniforms(count, *self._speeds)
         self._aside[mask] = rng.uniforms(count, -SIDESTEP, SIDESTEP)
@@ -81,7 +99,14 @@ class Walkers:
         self._asked[:, mask] = 0.0
 
     def act(self, w: Worlds) -> None:
-        """Write the commands of all walkers."""
+        """Write the velocities of all walkers into `Worlds.command`.
+
+        Parameters
+        ----------
+        w : Worlds
+            Worlds at the start of a step. The commands of the first bodies stay
+            unchanged.
+        """
         self._choose(w)
         n, m = w.pose.shape[0], w.pose.shape[1]
         to = self.goals - w.pose[:, 1:, :2]
@@ -122,7 +147,7 @@ class Walkers:
         ).reshape(n, m - 1, 3)
 
     def _choose(self, w: Worlds) -> None:
-        """Choose new goals for walkers that have arrived or have run out of time."""
+        """Choose new goals for walkers that have arrived or whose time has run out."""
         there = distances(w.pose[:, 1:], self.goals) < REACHED_M
         # A goal behind pillars may be unreachable for a method without a planner.
         new = there | (w.tick[:, None] >= self._due)

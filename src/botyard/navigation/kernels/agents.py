@@ -21,7 +21,7 @@ I8 = NDArray[np.int64]
 
 
 class Agents(NamedTuple):
-    """Discs in n worlds, m in each, k of which are agents to steer.
+    """Discs in n worlds, with m discs in each; k of all discs are agents to steer.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Agents(NamedTuple):
 
 @entry_kernel
 def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
-    """Compute the discs of bodies.
+    """Compute the discs that represent bodies in collision avoidance.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
 def commands(
     velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: float, result: F8
 ) -> None:
-    """Compute the commands that give discs their velocities.
+    """Compute the robot commands that give discs their velocities.
 
     Parameters
     ----------

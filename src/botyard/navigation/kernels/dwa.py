@@ -18,6 +18,9 @@ stops on its arc needs none. The robot is a disc, and obstacles are points.
 dist is 0 for a robot that stands: if standing counted as clear, the robot would wait
 for ever. A robot that stands and has no admissible forward velocity turns away from the
 nearest point ahead ("rotate away").
+
+A car-like robot has admissible velocities only on arcs that it can steer. It brakes on its
+arc, and waits at a stand if no arc is free.
 """
 
 from __future__ import annotations
@@ -34,9 +37,9 @@ from botyard.numerics.elementary import acos, atan2, cosine_sine
 F8 = NDArray[np.float64]
 
 STRAIGHT_CURVATURE = 1e-6
-"""Arcs of less curvature count as straight, 1/m."""
+"""Curvature below which an arc counts as straight, 1/m."""
 STANDING = 1e-9
-"""Robots below this speed stand, m/s."""
+"""Speed below which a robot counts as standing, m/s."""
 NONE = -1.0
 """Score of velocities that are not admissible; real scores are at least 0."""
 
@@ -58,6 +61,8 @@ class WindowRules(NamedTuple):
         Clearances of this distance or more rate equally, m.
     dt : float
         Time t in which the velocities of the window can be reached, s.
+    tightest : float
+        Greatest curvature of an arc, 1/m; infinite for robots that turn on the spot.
     """
 
     heading: float
@@ -72,16 +77,30 @@ class WindowRules(NamedTuple):
     radius: float
     far: float
     dt: float
+    tightest: float
 
 
 @kernel
 def free_way(points: F8, curvature: float, radius: float, limit: float) -> float:
-    """Return the distance that a disc at the origin can drive on an arc, m.
+    """Return the distance that a disc, starting at the origin, can drive on an arc, m.
 
-    It ends at the first contact, at `limit` or after one full turn. `points`, (p, 2),
-    m, are obstacles; NaN for none. A point inside of the disc counts only if the disc
-    would
-    approach it.
+    Parameters
+    ----------
+    points : (p, 2) float64
+        Obstacles in the frame of the disc, m; NaN for none. A point inside of the disc
+        counts only if the disc would approach it.
+    curvature : float
+        Curvature of the arc, 1/m, positive to the left.
+    radius : float
+        Radius of the disc, m.
+    limit : float
+        Maximum distance of interest, m.
+
+    Returns
+    -------
+    float
+        Distance up to the first contact, `limit` or one full turn, whichever is least;
+        0 if the disc touches a point ahead already.
     """
     way = limit
     size = 1.0 / abs(curvature) if abs(curvature) > STRAIGHT_CURVATURE else math.inf
@@ -126,10 +145,24 @@ def free_way(points: F8, curvature: float, radius: float, limit: float) -> float
 def heading_of(
     v: float, w: float, goal_x: float, goal_y: float, rules: WindowRules
 ) -> float:
-    """Rate the heading towards the goal: 1 towards it, 0 away from it.
+    """Return a score of a velocity for the heading towards the goal.
 
     The heading is measured after the step, when the rotation has come to rest (§4.1 of
     the paper).
+
+    Parameters
+    ----------
+    v, w : float
+        Velocities, m/s and rad/s.
+    goal_x, goal_y : float
+        Goal in the frame of the robot, m.
+    rules : WindowRules
+        Parameters.
+
+    Returns
+    -------
+    float
+        1 towards the goal, 0 away from it.
     """
     turn = w * rules.dt
     c, s = cosine_sine(0.5 * turn)
@@ -137,15 +170,27 @@ def heading_of(
     x, y = goal_x - reach * c, goal_y - reach * s
     # The angle of braking from w to 0, with the sign of w.
     turned = turn + 0.5 * w * abs(w) / rules.brake_w
+    # A car brakes on its arc.
+    if rules.tightest < math.inf:
+        turned = turn + 0.5 * w * v / rules.brake_v
     c, s = cosine_sine(turned)
     return 1.0 - abs(atan2(c * y - s * x, c * x + s * y)) / math.pi
 
 
 @inline_kernel
 def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
-    """Return whether the robot can stop on its arc within `way`, m.
+    """Return whether the robot can stop on its arc in time.
 
     The robot starts to brake after the step. A disc turns freely in place.
+
+    Parameters
+    ----------
+    v : float
+        Linear velocity, m/s, at least 0.
+    way : float
+        Free distance on the arc, m, from `free_way`.
+    rules : WindowRules
+        Parameters.
     """
     return v <= STANDING or v * rules.dt + v * v / (2.0 * rules.brake_v) <= way
 
@@ -154,9 +199,22 @@ def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
 def window(
     now: F8, goal_x: float, goal_y: float, rules: WindowRules
 ) -> tuple[float, float, float, float]:
-    """Return the bounds of the dynamic window: v low, v high, w low, w high.
+    """Return the bounds of the dynamic window.
 
-    The upper speed lets the robot stop at the goal.
+    Parameters
+    ----------
+    now : (2,) float64
+        Current velocities, m/s and rad/s.
+    goal_x, goal_y : float
+        Goal in the frame of the robot, m. The upper speed lets the robot stop there.
+    rules : WindowRules
+        Parameters.
+
+    Returns
+    -------
+    v0, v1, w0, w1 : float
+        Least and greatest linear and angular velocity, m/s and rad/s. A robot never
+        drives backwards: `v0` is at least 0.
     """
     # v² = 2 a s: the speed from which the robot stops at the goal.
     stopping = math.sqrt(
@@ -166,15 +224,28 @@ def window(
     v1 = max(v0, min(min(rules.max_v, stopping), now[0] + rules.accel_v * rules.dt))
     w0 = min(rules.max_w, max(-rules.max_w, now[1] - rules.accel_w * rules.dt))
     w1 = max(-rules.max_w, min(rules.max_w, now[1] + rules.accel_w * rules.dt))
+    if rules.tightest < math.inf:
+        # The turn rate of a car follows from its speed.
+        w1 = min(rules.max_w, v1 * rules.tightest)
+        w0 = -w1
     return v0, v1, w0, w1
 
 
 @inline_kernel
 def sample(low: float, high: float, k: int, count: int) -> float:
-    """Return value k of `count` values from `low` to `high`.
+    """Return one of the evenly spaced values of an interval.
 
     If 0 lies between them, the nearest value becomes 0: otherwise no sample would drive
     exactly straight.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval, which are values themselves.
+    k : int
+        Index of the value, 0 … `count` − 1.
+    count : int
+        Number of values, at least 2.
     """
     step = (high - low) / (count - 1)
     value = low + step * k
@@ -185,9 +256,21 @@ def sample(low: float, high: float, k: int, count: int) -> float:
 def rate(
     points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, scores: F8
 ) -> None:
-    """Write the weighted sum of each velocity of the window into `scores`, (a, b).
+    """Compute the weighted sum of scores for each velocity of the window.
 
-    Velocities that are not admissible get `NONE`.
+    Parameters
+    ----------
+    points : (p, 2) float64
+        Obstacles in the frame of the robot, m; NaN for none.
+    goal_x, goal_y : float
+        Goal in the frame of the robot, m.
+    now : (2,) float64
+        Current velocities, m/s and rad/s.
+    rules : WindowRules
+        Parameters.
+    scores : (a, b) float64
+        Output: scores of a linear by b angular velocities. Velocities that are not
+        admissible get `NONE`.
     """
     a, b = scores.shape
     v0, v1, w0, w1 = window(now, goal_x, goal_y, rules)
@@ -200,6 +283,8 @@ def rate(
             if v > STANDING:
                 way = free_way(points, w / v, rules.radius, rules.far)
             scores[i, j] = NONE
+            if rules.tightest < math.inf and abs(w) > v * rules.tightest + STANDING:
+                continue
             if is_admissible(v, way, rules):
                 scores[i, j] = (
                     rules.heading * heading_of(v, w, goal_x, goal_y, rules)
@@ -210,7 +295,16 @@ def rate(
 
 @inline_kernel
 def smoothed(scores: F8, i: int, j: int) -> float:
-    """Return σ: the mean score of a velocity and its admissible neighbours."""
+    """Return the smoothed score σ: the mean of a velocity's and its admissible neighbours' scores.
+
+    Parameters
+    ----------
+    scores : (a, b) float64
+        Output of `rate`.
+    i, j : int
+        Indices of the velocity, which is admissible. Neighbours differ by at most 1 in
+        each.
+    """
     total, count = 0.0, 0
     for k in range(max(i - 1, 0), min(i + 2, scores.shape[0])):
         for m in range(max(j - 1, 0), min(j + 2, scores.shape[1])):
@@ -223,9 +317,14 @@ def smoothed(scores: F8, i: int, j: int) -> float:
 
 @inline_kernel
 def goes(scores: F8, v0: float, v1: float) -> bool:
-    """Return whether a forward velocity is admissible.
+    """Return whether at least one forward velocity is admissible.
 
-    `scores` is the output of `rate` for a window from `v0` to `v1`, m/s.
+    Parameters
+    ----------
+    scores : (a, b) float64
+        Output of `rate`.
+    v0, v1 : float
+        Bounds of the window, m/s.
     """
     a, b = scores.shape
     for i in range(a):
@@ -239,9 +338,13 @@ def goes(scores: F8, v0: float, v1: float) -> bool:
 
 @inline_kernel
 def is_left(points: F8) -> bool:
-    """Return whether the nearest point ahead is on the left.
+    """Return whether the nearest point ahead of the robot is on the left.
 
-    `points`, (p, 2), m, are in the frame of the robot; NaN for none.
+    Parameters
+    ----------
+    points : (p, 2) float64
+        Obstacles in the frame of the robot, m; NaN for none. Without a point ahead, the
+        result is False.
     """
     nearest, y = math.inf, 0.0
     for p in range(points.shape[0]):
@@ -283,6 +386,9 @@ def dynamic_window(
         v0, v1, w0, w1 = window(now[k], goals[k, 0], goals[k, 1], rules)
         if v0 <= STANDING and not goes(scores, v0, v1):
             result[k, 0], result[k, 1] = v0, w0 if is_left(points[k]) else w1
+            # A car cannot turn away on the spot.
+            if rules.tightest < math.inf:
+                result[k, 1] = 0.0
             continue
 
         best = NONE

@@ -48,14 +48,32 @@ class Judged(NamedTuple):
 
 @inline_kernel
 def away(pose: F8, goal: F8) -> float:
-    """Return the distance between a goal, (2,), and the first robot, m."""
+    """Return the distance between a goal and the first robot of a world, m.
+
+    Parameters
+    ----------
+    pose : (m, 3) float64
+        Poses of the robots: m, m, rad.
+    goal : (2,) float64
+        The goal, m.
+    """
     x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
     return math.sqrt(x * x + y * y)
 
 
 @rows_kernel
 def distance_of_goal(pose: F8, goal: F8, far: F8) -> None:
-    """Write the goal's distance into `far`, (1,), m."""
+    """Compute the distance between a goal and the first robot of a world.
+
+    Parameters
+    ----------
+    pose : (m, 3) float64
+        Poses of the robots: m, m, rad.
+    goal : (2,) float64
+        The goal, m.
+    far : (1,) float64
+        Output: distance from the first robot, m.
+    """
     far[0] = away(pose, goal)
 
 
@@ -63,7 +81,7 @@ def distance_of_goal(pose: F8, goal: F8, far: F8) -> None:
 def observe_goal(
     pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, seen: F4
 ) -> None:
-    """Write an observation.
+    """Write the observation of the first robot of a world.
 
     Parameters
     ----------

@@ -29,13 +29,27 @@ def best_on_line(
 ) -> tuple[bool, float, float]:
     """Return the best point on the edge of half-plane i.
 
-    The point is within half-planes 0 … i − 1 and within the disc of `radius` around 0.
-    The best one is nearest to (`x`, `y`), or, if that is a direction, farthest in it.
+    The point is within half-planes 0 … i − 1 and within a disc around 0.
+
+    Parameters
+    ----------
+    planes : (h, 3) float64
+        Half-planes (nx, ny, c), of which the first i + 1 are used.
+    i : int
+        Index of the half-plane.
+    radius : float
+        Radius of the disc, m/s.
+    x, y : float
+        The best point is nearest to this point, m/s, or farthest in this direction.
+    is_direction : bool
+        Whether (`x`, `y`) is a direction.
 
     Returns
     -------
-    bool, float, float
-        Whether there is such a point, and its coordinates.
+    found : bool
+        Whether there is such a point.
+    px, py : float
+        Its coordinates, m/s; 0 without one.
     """
     nx, ny, c = planes[i, 0], planes[i, 1], planes[i, 2]
     # Half of the chord that the disc cuts from the edge, squared.
@@ -74,15 +88,27 @@ def best_on_line(
 def best_within(
     planes: F8, count: int, radius: float, x: float, y: float, is_direction: bool
 ) -> tuple[int, float, float]:
-    """Return the best point within half-planes 0 … `count` − 1 and a disc.
+    """Return the best point within the first half-planes and a disc around 0.
 
-    See `best_on_line`. A direction has the length 1.
+    Parameters
+    ----------
+    planes : (h, 3) float64
+        Half-planes (nx, ny, c).
+    count : int
+        Number of half-planes to use.
+    radius : float
+        Radius of the disc, m/s.
+    x, y : float
+        The best point is nearest to this point, m/s, or farthest in this direction.
+    is_direction : bool
+        Whether (`x`, `y`) is a direction, which has the length 1.
 
     Returns
     -------
-    int, float, float
-        Number of the first half-plane that leaves no point, or `count`; and the best
-        point within the half-planes before it.
+    ended : int
+        Index of the first half-plane that leaves no point, or `count`.
+    px, py : float
+        The best point within the half-planes before it, m/s.
     """
     if is_direction:
         vx, vy = x * radius, y * radius
@@ -105,9 +131,21 @@ def best_within(
 
 @inline_kernel
 def equally_violated(planes: F8, i: int, j: int, out: F8) -> bool:
-    """Write the half-plane of points that violate j at most as much as i into `out`.
+    """Compute the half-plane of points that violate j at most as much as i.
 
-    Return False if that is the whole plane, or nothing.
+    Parameters
+    ----------
+    planes : (h, 3) float64
+        Half-planes (nx, ny, c).
+    i, j : int
+        Indices of the two half-planes.
+    out : (3,) float64
+        Output: the half-plane (nx, ny, c).
+
+    Returns
+    -------
+    bool
+        False if the points are the whole plane, or none; then `out` is unchanged.
     """
     nx, ny = planes[j, 0] - planes[i, 0], planes[j, 1] - planes[i, 1]
     length = math.sqrt(nx * nx + ny * ny)
@@ -135,8 +173,29 @@ def least_violating(
     """Return the point of a disc that violates half-planes `hard` … `count` − 1 least.
 
     The greatest violation counts. The point satisfies half-planes 0 … `hard` − 1. This
-    is a linear program in three dimensions, the third of which is the violation. (`x`,
-    `y`) satisfies the half-planes before `begin`. `work` is as large as `planes`.
+    is a linear program in three dimensions, the third of which is the violation.
+
+    Parameters
+    ----------
+    planes : (h, 3) float64
+        Half-planes (nx, ny, c).
+    hard : int
+        Number of half-planes that must hold; they come first.
+    count : int
+        Number of all half-planes to use.
+    begin : int
+        First half-plane that leaves no point, from `best_within`.
+    radius : float
+        Radius of the disc, m/s.
+    x, y : float
+        Point that satisfies the half-planes before that one, m/s.
+    work : (h, 3) float64
+        Workspace.
+
+    Returns
+    -------
+    px, py : float
+        The point, m/s.
     """
     vx, vy = x, y
     worst = 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from botyard.native.kernels import entry_kernels, rows_kernels
+from botyard.native.kernels import entry_kernels
 from botyard.native.packages import Package
+from botyard.native.rows import rows_kernels
 
 _BOTYARD = Path(__file__).resolve().parents[2]
 
@@ -16,7 +17,9 @@ PACKAGE = Package(
         _BOTYARD / "numerics/elementary.py",
         _BOTYARD / "numerics/exponentials.py",
         _BOTYARD / "engine/layout.py",
+        _BOTYARD / "model/fourwheels.py",
         _BOTYARD / "model/kinematics.py",
+        _BOTYARD / "model/steeredaxle.py",
     ],
 )
 

@@ -26,7 +26,7 @@ from botyard.navigation.kernels.walls import nearest_on
 F8 = NDArray[np.float64]
 
 NOTHING = 1e-12
-"""Shorter vectors have no direction, m and m/s."""
+"""Length below which a vector has no direction, m and m/s."""
 
 
 class OrcaRules(NamedTuple):
@@ -52,14 +52,31 @@ class OrcaRules(NamedTuple):
 def change_of(
     rx: float, ry: float, vx: float, vy: float, apart: float, horizon: float, dt: float
 ) -> tuple[float, float, float, float]:
-    """Return the smallest change u of a relative velocity v that avoids a neighbour.
+    """Return the smallest change u of a relative velocity v that avoids a collision.
 
-    The result is u and the outward normal n of the velocity obstacle at that point. The
-    velocity obstacle contains all v that lead into the disc of radius `apart` around r
-    within `horizon`: a cone, cut off by a disc around r / τ (§3).
+    The velocity obstacle contains all v that lead into a disc around r within the
+    horizon: a cone, cut off by a disc around r / τ (§3).
 
-    r is the position of the neighbour relative to the robot. v is the velocity of the
-    robot relative to the neighbour.
+    Parameters
+    ----------
+    rx, ry : float
+        Position r of the neighbour relative to the robot, m.
+    vx, vy : float
+        Velocity v of the robot relative to the neighbour, m/s.
+    apart : float
+        Sum of the two radii, m, above 0.
+    horizon : float
+        Time τ for which the neighbour is avoided, s.
+    dt : float
+        Duration of a step, s: the time in which overlapping robots separate.
+
+    Returns
+    -------
+    ux, uy : float
+        The change u, m/s. It points inwards, against n, if v is outside of the
+        obstacle.
+    nx, ny : float
+        Outward normal n of the velocity obstacle at v + u, of length 1.
     """
     away2 = rx * rx + ry * ry
     # Overlapping robots: only the disc counts, with the duration of a step as its time.
@@ -109,11 +126,26 @@ def wall_plane(
     horizon: float,
     out: F8,
 ) -> None:
-    """Write the half-plane of velocities that do not reach a wall within `horizon`.
+    """Compute the half-plane of velocities that do not reach a wall in time.
 
     The half-plane is tangent to the wall's velocity obstacle at the point nearest to
     velocity 0. A robot among walls alone can therefore always stop (§5.3 of the paper:
     static obstacles).
+
+    Parameters
+    ----------
+    walls : (k, w, 4) float64
+        End points of walls near each agent, m.
+    k, w : int
+        Indices of the agent and of the wall.
+    x, y : float
+        Position of the agent, m.
+    radius : float
+        Its radius, m.
+    horizon : float
+        Time for which the wall is avoided, s.
+    out : (3,) float64
+        Output: the half-plane (nx, ny, c), c in m/s.
     """
     ax, ay = walls[k, w, 0], walls[k, w, 1]
     px, py = nearest_on(ax, ay, walls[k, w, 2] - ax, walls[k, w, 3] - ay, x, y)
@@ -131,7 +163,14 @@ def wall_plane(
 def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
     """Compute new velocities of all agents.
 
-    `planes` and `work`, (w + m, 3) float64, are workspaces for half-planes.
+    Parameters
+    ----------
+    agents : Agents
+        Discs and walls, and the output.
+    rules : OrcaRules
+        Parameters.
+    planes, work : (w + m, 3) float64
+        Workspace for half-planes, one per wall and disc.
     """
     for k in range(agents.chosen.shape[0]):
         world, me = agents.chosen[k, 0], agents.chosen[k, 1]

@@ -1,4 +1,4 @@
-"""Pure pursuit.
+"""Pure pursuit, a method that lets a robot follow a path.
 
 Coulter, "Implementation of the pure pursuit path tracking algorithm", CMU-RI-TR-92-01,
 1992.
@@ -22,14 +22,26 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 NOTHING = 1e-9
-"""Points nearer than this are at the robot, m."""
+"""Distance below which a point counts as at the robot, m."""
 
 
 @inline_kernel
 def place_on(path: F8, count: int, at: float) -> tuple[float, float]:
     """Return the point of a path at a position.
 
-    The position is the number of the segment plus the fraction of it.
+    Parameters
+    ----------
+    path : (p, 2) float64
+        Points of the path, m.
+    count : int
+        Number of points that are used, at least 2.
+    at : float
+        Position: number of the segment plus the fraction of it, 0 … `count` − 1.
+
+    Returns
+    -------
+    x, y : float
+        The point, m.
     """
     last = count - 1
     k = min(int(at), last - 1)
@@ -43,9 +55,25 @@ def place_on(path: F8, count: int, at: float) -> tuple[float, float]:
 def nearest_place(
     path: F8, count: int, at: float, ahead: float, x: float, y: float
 ) -> float:
-    """Return the position on a path that is nearest to (`x`, `y`).
+    """Return the position on a path that is nearest to a point.
 
-    The search starts at `at` and covers `ahead` m of the path.
+    Parameters
+    ----------
+    path : (p, 2) float64
+        Points of the path, m.
+    count : int
+        Number of points that are used, at least 2.
+    at : float
+        Position at which the search starts.
+    ahead : float
+        Length of the path to search, m, rounded up to whole segments.
+    x, y : float
+        The point, m.
+
+    Returns
+    -------
+    float
+        Position: number of the segment plus the fraction of it, at least `at`.
     """
     best, where = math.inf, at
     gone = 0.0
@@ -72,9 +100,26 @@ def nearest_place(
 def goal_place(
     path: F8, count: int, at: float, reach: float, x: float, y: float
 ) -> float:
-    """Return the first position from `at` on that is `reach` away from (`x`, `y`).
+    """Return the first position at which a path leaves a circle.
 
-    Without such a position, return the end of the path.
+    Parameters
+    ----------
+    path : (p, 2) float64
+        Points of the path, m.
+    count : int
+        Number of points that are used, at least 2.
+    at : float
+        Position at which the search starts.
+    reach : float
+        Radius of the circle, m.
+    x, y : float
+        Centre of the circle, m.
+
+    Returns
+    -------
+    float
+        Position: number of the segment plus the fraction of it; the end of the path if
+        it does not leave the circle.
     """
     for k in range(int(min(at, count - 2.0)), count - 1):
         ax, ay = path[k, 0] - x, path[k, 1] - y

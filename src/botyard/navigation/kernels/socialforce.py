@@ -31,7 +31,7 @@ from botyard.numerics.exponentials import exp
 F8 = NDArray[np.float64]
 
 NOTHING = 1e-12
-"""Shorter vectors have no direction, m and m/s."""
+"""Length below which a vector has no direction, m and m/s."""
 SUBSTEP_S = 0.02
 """Maximum duration of an integration step, s: the forces of contacts are stiff."""
 EXPONENT_LIMIT = 30.0
@@ -74,10 +74,23 @@ class ForceRules(NamedTuple):
 def push(
     nx: float, ny: float, gap: float, vx: float, vy: float, rules: ForceRules
 ) -> tuple[float, float]:
-    """Return the acceleration of an agent by a body or a wall.
+    """Return the acceleration of an agent that one body or wall causes.
 
-    The body is `gap` away (between surfaces, m) in the direction −n, and has the
-    relative velocity v.
+    Parameters
+    ----------
+    nx, ny : float
+        Direction from the body to the agent, of length 1.
+    gap : float
+        Distance between the surfaces, m; below 0 for a contact.
+    vx, vy : float
+        Velocity of the body relative to the agent, m/s.
+    rules : ForceRules
+        Parameters.
+
+    Returns
+    -------
+    ax, ay : float
+        Acceleration, m/s².
     """
     size = rules.strength * exp(min(-gap / rules.range, EXPONENT_LIMIT))
     slide = 0.0
@@ -100,10 +113,27 @@ def social_push(
     vy: float,
     time: float,
 ) -> tuple[float, float]:
-    """Return the sum of accelerations of agent k by all other bodies and by walls.
+    """Return the acceleration of an agent that all other bodies and walls cause.
 
-    The agent is at (`x`, `y`) with the velocity (`vx`, `vy`). The others have moved
-    straight on for `time`, s.
+    Parameters
+    ----------
+    agents : Agents
+        Discs and walls at the start of the step.
+    rules : ForceRules
+        Parameters.
+    k : int
+        Index of the agent.
+    x, y : float
+        Its current position, m.
+    vx, vy : float
+        Its current velocity, m/s.
+    time : float
+        Time since the start of the step, s. The others have moved straight on for it.
+
+    Returns
+    -------
+    ax, ay : float
+        Acceleration, m/s².
     """
     world, me = agents.chosen[k, 0], agents.chosen[k, 1]
     radius = agents.radius[world, me]
@@ -180,6 +210,14 @@ def social_force(agents: Agents, rules: ForceRules) -> None:
     whole step arrives where the model does. Others move straight on meanwhile. The
     drive towards the preferred velocity is integrated exactly. Forces are constant in a
     substep, and positions follow the mean of the velocities at its ends.
+
+    Parameters
+    ----------
+    agents : Agents
+        Discs and walls, and the output: displacement divided by time, and final
+        velocity, m/s.
+    rules : ForceRules
+        Parameters.
     """
     # The small constant keeps rounding from adding a substep to an exact multiple.
     substeps = max(1, int(math.ceil(rules.dt / SUBSTEP_S - 1e-9)))

@@ -67,11 +67,23 @@ def wrapped(angle: float) -> float:
 def fill_histogram(
     points: F8, heading: float, rules: HistogramRules, histogram: F8
 ) -> None:
-    """Compute the primary polar histogram, (s,), from the x axis of the world.
+    """Compute the primary polar histogram.
 
     It contains the sums of magnitudes m = c² (a − b d²) by sector, with c = 1, b = 1
     m⁻² and a such that m is 1 at the edge of the window. A point extends over
     asin(radius / d) to both sides.
+
+    Parameters
+    ----------
+    points : (p, 2) float64
+        Obstacles in the frame of the robot, m; NaN for none.
+    heading : float
+        Heading of the robot in the world, rad.
+    rules : HistogramRules
+        Parameters.
+    histogram : (s,) float64
+        Output: sums by sector, counterclockwise from the x axis of the world, on which
+        the first sector is centred.
     """
     sectors = histogram.shape[0]
     width = 2.0 * math.pi / sectors
@@ -105,9 +117,22 @@ def fill_histogram(
 def mask_turns(
     points: F8, heading: float, turn_radius: float, rules: HistogramRules, blocked: U1
 ) -> None:
-    """Block the directions that the robot cannot reach.
+    """Mark as blocked the directions that the robot cannot reach.
 
-    Turning towards them on its smallest circle, the robot would touch a point.
+    If the robot turned towards these directions on its smallest circle, it would touch a point.
+
+    Parameters
+    ----------
+    points : (p, 2) float64
+        Obstacles in the frame of the robot, m; NaN for none.
+    heading : float
+        Heading of the robot in the world, rad.
+    turn_radius : float
+        Minimum turning radius, m; 0 for a turn in place.
+    rules : HistogramRules
+        Parameters.
+    blocked : (s,) uint8
+        Blocked sectors in the frame of the world; unreachable ones are set to 1.
     """
     sectors = blocked.shape[0]
     width = 2.0 * math.pi / sectors
@@ -141,7 +166,20 @@ def mask_turns(
 
 @inline_kernel
 def apart(a: float, b: float, sectors: int) -> float:
-    """Return the difference between two directions, in sectors."""
+    """Return the angle between two directions, in sectors.
+
+    Parameters
+    ----------
+    a, b : float
+        Directions in sectors, in any turn.
+    sectors : int
+        Number of sectors in a turn.
+
+    Returns
+    -------
+    float
+        Difference in sectors, 0 … `sectors` / 2.
+    """
     d = abs(a - b)
     d = d - sectors * math.floor(d / sectors)
     return min(d, sectors - d)
@@ -151,9 +189,24 @@ def apart(a: float, b: float, sectors: int) -> float:
 def best_direction(
     blocked: U1, goal: float, heading: float, last: float, rules: HistogramRules
 ) -> float:
-    """Return the direction of least cost among the openings, in sectors.
+    """Return the direction of least cost among the openings.
 
-    NaN means that there is none. NaN for `last` means that there was no choice before.
+    Parameters
+    ----------
+    blocked : (s,) uint8
+        Masked histogram in the frame of the world: 1 for a blocked sector.
+    goal, heading : float
+        Directions of the goal and of the robot in the world, in sectors.
+    last : float
+        Last choice, in sectors; NaN for none.
+    rules : HistogramRules
+        Parameters.
+
+    Returns
+    -------
+    float
+        Direction in the world, in sectors; NaN if all sectors are blocked. If none is
+        blocked, it is the goal's.
     """
     sectors = blocked.shape[0]
     # The scan starts at a blocked sector, so that no opening is cut in two.

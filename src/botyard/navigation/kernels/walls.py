@@ -17,9 +17,21 @@ F8 = NDArray[np.float64]
 def nearest_on(
     ax: float, ay: float, ex: float, ey: float, x: float, y: float
 ) -> tuple[float, float]:
-    """Return the point of a segment that is nearest to (`x`, `y`).
+    """Return the point of a segment that is nearest to a point.
 
-    The segment starts at (`ax`, `ay`) and extends by (`ex`, `ey`).
+    Parameters
+    ----------
+    ax, ay : float
+        Start of the segment.
+    ex, ey : float
+        Vector from its start to its end; 0 for a point.
+    x, y : float
+        The point, in the same unit.
+
+    Returns
+    -------
+    px, py : float
+        The nearest point of the segment.
     """
     length2 = ex * ex + ey * ey
     t = 0.0
@@ -32,10 +44,20 @@ def nearest_on(
 def insert(
     walls: F8, away: F8, near: float, ax: float, ay: float, bx: float, by: float
 ) -> None:
-    """Insert a wall into the sorted list of the nearest walls, (w, 4).
+    """Insert a wall into the sorted list of the nearest walls.
 
-    `away`, (w,), has the squared distances. Walls in the list already, and walls
-    farther than all of a full list, are skipped.
+    Walls in the list already, and walls farther than all of a full list, are skipped.
+
+    Parameters
+    ----------
+    walls : (w, 4) float64
+        List of walls, the nearest first; updated.
+    away : (w,) float64
+        Their squared distances, infinite for unused rows; updated.
+    near : float
+        Squared distance of the wall.
+    ax, ay, bx, by : float
+        Ends of the wall, in units of cells.
     """
     count = away.shape[0]
     # The list is full of nearer walls.

@@ -7,8 +7,8 @@ length field (u32), a kind (u8) and a payload, all little-endian.
 kind       sender                              payload
 =========  ==================================  =======================================
 0 TOPICS   simulator, first and after changes  JSON: ``generation`` and ``topics``
-1 READ     client                              number of a state (u32): start to send
-2 LEAVE    client                              number of a state (u32): stop to send
+1 READ     client                              number of a state (u32): start sending
+2 LEAVE    client                              number of a state (u32): stop sending
 3 MESSAGE  both                                number (u32), message in ROS 1's format
 =========  ==================================  =======================================
 
@@ -35,7 +35,7 @@ _NUMBER = struct.Struct("<I")
 
 
 class Kind(IntEnum):
-    """Kinds of frames."""
+    """Kinds of frames, as the table of the module describes them."""
 
     TOPICS = 0
     READ = 1
@@ -47,7 +47,17 @@ _MESSAGE: Final = Kind.MESSAGE
 
 
 class LinkTopic(NamedTuple):
-    """Topic: its number, name and type, and whether it is a state or a command."""
+    """Topic: its number, name and type, and whether it is a state or a command.
+
+    Attributes
+    ----------
+    number : int
+        Number by which frames name the topic, 32 bits.
+    name, type_name : str
+        Name of the topic, and type such as ``ambf_msgs/ObjectState``.
+    is_state : bool
+        True for a topic that the simulator sends, False for commands of clients.
+    """
 
     number: int
     name: str
@@ -56,14 +66,22 @@ class LinkTopic(NamedTuple):
 
 
 class Topics(msgspec.Struct):
-    """Payload of ``TOPICS``."""
+    """Payload of ``TOPICS``.
+
+    Attributes
+    ----------
+    generation : str
+        Generation of the definitions; see `messages.GENERATIONS`.
+    topics : list of (int, str, str, str)
+        Number, name, type, and ``state`` or ``command``.
+    """
 
     generation: str
     topics: list[tuple[int, str, str, str]]
 
 
 class Frame(NamedTuple):
-    """Frame: its kind, the number in it (0 for ``TOPICS``) and the rest."""
+    """Frame: its kind, the topic's number (0 for ``TOPICS``), and its other data."""
 
     kind: Kind
     number: int
@@ -71,12 +89,35 @@ class Frame(NamedTuple):
 
 
 def frame(kind: Kind, number: int, data: bytes = b"") -> bytes:
-    """Return the bytes of a frame with a number."""
+    """Return the bytes of a frame with a number.
+
+    Parameters
+    ----------
+    kind : Kind
+        Any kind except ``TOPICS``, which has no number.
+    number : int
+        Number of a topic, 0 to 2³² − 1.
+    data : bytes
+        Message in the format of ROS 1; empty for READ and LEAVE.
+
+    Returns
+    -------
+    bytes
+        Frame with its length field: ``9 + len(data)`` bytes.
+    """
     return _HEAD.pack(5 + len(data), kind) + _NUMBER.pack(number) + data
 
 
 def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
-    """Return the bytes of ``TOPICS``."""
+    """Return the bytes of a frame of the kind ``TOPICS``.
+
+    Parameters
+    ----------
+    generation : str
+        Generation of the definitions; see `messages.GENERATIONS`.
+    topics : sequence of LinkTopic
+        All topics. The list replaces the previous list of a client.
+    """
     rows = [
         (t.number, t.name, t.type_name, "state" if t.is_state else "command")
         for t in topics
@@ -87,6 +128,16 @@ def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
 
 def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
     """Return generation and topics of a ``TOPICS`` payload.
+
+    Parameters
+    ----------
+    data : bytes
+        Payload of the frame, JSON.
+
+    Returns
+    -------
+    tuple of (str, list of LinkTopic)
+        Generation, which the caller has to check, and topics.
 
     Raises
     ------
@@ -110,10 +161,23 @@ class FrameReader:
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = 0
-        """Bytes needed before the incomplete frame can be parsed."""
+        """Number of bytes that must be there before the incomplete frame can be parsed."""
 
     def feed_bytes(self, data: bytes) -> Iterator[Frame]:
         """Feed bytes, and yield the frames that they complete.
+
+        After an error, the start of the next frame is unknown, so the caller must close
+        the connection.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
+
+        Yields
+        ------
+        Frame
+            Complete frames, oldest first.
 
         Raises
         ------
@@ -134,8 +198,8 @@ class FrameReader:
         self._needed = 4
         while end - at >= 4:
             (length,) = _NUMBER.unpack_from(data, at)
-            # Checked before bytes are collected, so that a wrong length costs no
-            # memory.
+            # The length is checked before bytes are collected, so that a wrong length
+            # costs no memory.
             if not 1 <= length <= MAX_FRAME:
                 raise PeerError(
                     f"link: expected a frame of 1 … {MAX_FRAME} bytes, found {length}"
@@ -159,7 +223,8 @@ class FrameReader:
                 yield Frame(Kind.TOPICS, 0, data[begin:at])
             elif length < 5:
                 raise PeerError(
-                    f"link: expected a number in a frame of kind {kind}, found {length - 1} bytes"
+                    f"link: expected a number of 4 bytes in a frame of kind {kind}, "
+                    f"found {length - 1} bytes"
                 )
             else:
                 yield Frame(

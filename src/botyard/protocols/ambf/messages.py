@@ -1,7 +1,7 @@
 """Messages of ``ambf_msgs`` in its three generations: State and Command.
 
 Peers compare MD5 sums of definitions, so each program uses one generation. Type names
-are the same in all of them. ``master`` (2019–2020) has only objects and the world,
+are the same in all generations. ``master`` (2019–2020) has only objects and the world,
 ``1.0`` adds a type for each kind of object, and ``2.0`` an identifier in every State.
 Source: reference ambf-messages.md §1, §2.
 """
@@ -57,7 +57,9 @@ def definitions(generation: str) -> Mapping[str, str]:
 
     new = generation == "2.0"
     identifier = _IDENTIFIER if new else ""
+
     identity = _lines(identifier, _NAME)
+
     object_state = _lines(
         _HEADER,
         _STEP,
@@ -71,6 +73,7 @@ def definitions(generation: str) -> Mapping[str, str]:
         "float32[] userdata",
         "float32[] joint_positions",
     )
+
     object_command = _lines(
         _HEADER,
         "bool enable_position_controller",
@@ -80,6 +83,7 @@ def definitions(generation: str) -> Mapping[str, str]:
         "bool[] position_controller_mask",
         _PUBLISH,
     )
+
     world_state = _lines(
         _HEADER,
         "uint64 graphics_loop_freq" if new else "",
@@ -89,20 +93,26 @@ def definitions(generation: str) -> Mapping[str, str]:
         _TIMES,
     )
     world_command = "bool enable_step_throttling\nbool step_clock\nuint8 n_skip_steps"
+
     found = {
         "ObjectState": object_state,
         "ObjectCmd": object_command,
         "WorldState": world_state,
         "WorldCmd": world_command,
     }
+
+    # The first generation has no further types of objects.
     if generation == "master":
         return {f"{PACKAGE}/{name}": text for name, text in found.items()}
+
     placed = _lines(
         _HEADER, _STEP, "std_msgs/String parent_name", identity, _TIMES, _POSE
     )
     attached = _lines(_HEADER, _STEP, _TYPE_PARENT, identity, _TIMES, _POSE)
     pose_command = _lines(_HEADER, "bool enable_position_controller", _POSE)
+
     by_sensor = "bool use_sensor_data\nstd_msgs/String sensor_identifier" if new else ""
+
     found |= {
         "SoftBodyState": object_state,
         "SoftBodyCmd": object_command,

@@ -15,21 +15,21 @@ WATCHDOG: Final = 0.5
 Without a command for this time, objects and the world return to their idle behaviour.
 """
 MAX_CATCH_UP: Final = 0.02
-"""Delay of a due state for which later ones make up, s.
+"""Longest delay of a state, s, after which later states still keep the average rate.
 
 Timers wake up late, and steps come in bursts.
 """
 DEFAULT_SKIPS: Final = 10
-"""Steps per toggle until a command sets their number."""
+"""Steps for each toggle until a command sets another number."""
 
 
 class Stepping:
-    """Throttle of the world: free running, or a number of steps for each toggle.
+    """Control of the world's steps by a client: free running, or n steps for each toggle.
 
-    The client toggles ``step_clock``. A toggle that comes before the steps of the last
-    one are finished is kept, whereas the original loses it. The first command that
-    throttles allows no step by itself. `original` restores the original's behaviour for
-    both.
+    The client toggles ``step_clock``. A toggle that arrives before the steps of the
+    last toggle are finished is kept, whereas AMBF loses it. The first command that
+    throttles only stops the world, whereas in AMBF it also allows steps. `original`
+    restores AMBF's behaviour in both cases.
 
     Parameters
     ----------
@@ -38,6 +38,13 @@ class Stepping:
     original : bool
         Whether to behave like AMBF: early toggles are lost, and after the first
         throttled command up to n steps are made without a toggle.
+
+    Attributes
+    ----------
+    throttled : bool
+        Whether a client steps the world.
+    skips : int
+        Steps for each toggle (``n_skip_steps``).
     """
 
     def __init__(self, watchdog: float = WATCHDOG, *, original: bool = False) -> None:
@@ -54,7 +61,18 @@ class Stepping:
     def command(self, throttle: bool, clock: bool, skips: int, now: float) -> None:
         """Process a command for the world.
 
-        It has ``enable_step_throttling``, ``step_clock`` and ``n_skip_steps``.
+        The command has ``enable_step_throttling``, ``step_clock`` and ``n_skip_steps``.
+
+        Parameters
+        ----------
+        throttle : bool
+            ``enable_step_throttling``: whether steps wait for toggles.
+        clock : bool
+            ``step_clock``: a change of the value is a toggle.
+        skips : int
+            ``n_skip_steps``: steps that a toggle allows.
+        now : float
+            Time of the caller's clock, s.
         """
         toggled, self._clock = clock != self._clock, clock
         begins = throttle and not self.throttled
@@ -74,17 +92,36 @@ class Stepping:
             self._left += skips
 
     def hold(self, now: float) -> None:
-        """Throttle the world without a client's command."""
+        """Throttle the world without a command from a client.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s; the watchdog counts from it.
+        """
         if not self.throttled:
             self._left = 0
         self.throttled, self._last = True, now
 
     def grant(self, steps: int) -> None:
-        """Allow further steps."""
+        """Allow further steps.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps in addition to the steps that are still allowed. It has no
+            effect with `original`.
+        """
         self._left += steps
 
     def tick(self, now: float) -> bool:
-        """Check the watchdog; return whether it has released the throttle now."""
+        """Release the throttle if the watchdog has expired; return whether this happened now.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        """
         if (
             not self.throttled
             or not self._watchdog
@@ -124,7 +161,7 @@ class Pace:
     Parameters
     ----------
     low, high : float
-        Rates, Hz.
+        Rates of the idle and of the commanded object, Hz.
     watchdog : float
         Time without a command after which the object is idle again, s. It is on the
         caller's clock, or simulated while a client steps the world.
@@ -144,7 +181,15 @@ class Pace:
         return self._last is not None
 
     def command(self, now: float, simulated: float = 0.0) -> None:
-        """Record a command, and the simulated time of its arrival, s."""
+        """Record a command, and the simulated time of its arrival, s.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        simulated : float
+            Simulated time, s.
+        """
         # The first command raises the rate, which takes effect at once.
         if self._last is None:
             self._due = now
@@ -154,6 +199,11 @@ class Pace:
         """Record a state that was sent early, for a step that a client requested.
 
         The next state is due a period later.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
         """
         self._due = max(self._due, now + self._period)
 
@@ -162,15 +212,15 @@ class Pace:
         return 1.0 / (self._high if self._last is not None else self._low)
 
     def expired(self, now: float, simulated: float | None = None) -> bool:
-        """Return True once when the watchdog expires.
+        """Return True if the watchdog has expired since the last call.
 
         Parameters
         ----------
         now : float
             Time on the caller's clock, s.
         simulated : float, optional
-            Simulated time, s, which counts instead while a client steps the world,
-            because the client's loop may take any time.
+            Simulated time, s. It replaces `now` while a client steps the world, because
+            the client may need any wall time between steps.
         """
         if self._last is None:
             return False
@@ -182,7 +232,13 @@ class Pace:
         return True
 
     def is_due(self, now: float) -> bool:
-        """Return whether a state is due now; if it is, schedule the next one."""
+        """Return whether a state is due now; if it is, schedule the next one.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        """
         if now < self._due - 1e-9:
             return False
         # The period is added to the due time, so that the average rate is kept.

@@ -15,7 +15,7 @@ Group = tuple[str, Sequence[float]]
 
 
 class Template:
-    """Message whose numbers change, but whose texts and lengths do not.
+    """Message in which numbers change, but texts and lengths do not.
 
     Parameters
     ----------
@@ -23,6 +23,11 @@ class Template:
         Returns the bytes of the message with given groups of numbers.
     formats : sequence of str
         Formats of the groups, in the order of the message.
+
+    Raises
+    ------
+    ValueError
+        A group is not found in the encoded message.
     """
 
     def __init__(
@@ -30,13 +35,15 @@ class Template:
         encode: Callable[[Sequence[Sequence[float]]], bytes],
         formats: Sequence[str],
     ) -> None:
-        # Two sets of marker values are encoded: a group is at an offset at which both
-        # messages have their marker's bytes.
+        # The message is encoded with two different sets of marker values. A group is at
+        # an offset at which each of the two messages has its own marker.
         marks = [
             [self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)
         ]
         first, second = (encode(m) for m in marks)
+
         spots: list[tuple[str, int]] = []
+
         at = 0
         for k, form in enumerate(formats):
             packer = struct.Struct(f"<{form}")
@@ -75,6 +82,17 @@ class Template:
 
     @staticmethod
     def _marks(form: str, k: int, salt: int) -> list[Any]:
+        """Return marker values of a group, which are unlikely elsewhere in a message.
+
+        Parameters
+        ----------
+        form : str
+            Format of the group; its last character decides between floats and integers.
+        k : int
+            Index of the group, so that groups have different markers.
+        salt : int
+            0 or 1, for the two messages that are compared.
+        """
         count = _count(form)
         base = 1000003 + 7919 * k + 104729 * salt
         return [
@@ -85,13 +103,24 @@ class Template:
     def fill(self, numbers: Sequence[float]) -> bytes:
         """Return the message with these numbers, of all groups in order.
 
+        Parameters
+        ----------
+        numbers : sequence of float
+            Values of all groups, one after the other. Integer formats need integers.
+
+        Returns
+        -------
+        bytes
+            Message with the texts and lengths of the template.
+
         Raises
         ------
         struct.error
             A number does not fit, or their count is wrong.
         """
         pieces, rest = self._pieces, self._rest
-        # Fast path for nearly all messages: the header, and the part after the name.
+        # Fast path: nearly all messages have two groups of numbers, in the header and
+        # after the name.
         if len(pieces) == 2:
             (first, _, cut), (second, _, _) = pieces
             return self._pack(first, *numbers[:cut], second, *numbers[cut:], rest)

@@ -46,8 +46,9 @@ _UNSERVED: Final = {
 _UDP_TRANSPORTS: Final = frozenset(["DEFAULT", "UDPV4"])
 """Values of ``FASTDDS_BUILTIN_TRANSPORTS`` with which Fast DDS uses UDP over IPv4.
 
-The values without it: NONE, DEFAULTv6, SHM, UDPv6, LARGE_DATA, LARGE_DATAv6 and P2P
-(Fast DDS 3, enumeration ``BuiltinTransports``). Options may follow after "?".
+The values without UDP over IPv4 are NONE, DEFAULTv6, SHM, UDPv6, LARGE_DATA,
+LARGE_DATAv6 and P2P (Fast DDS 3, enumeration ``BuiltinTransports``). Options may follow
+after "?".
 """
 
 
@@ -55,6 +56,17 @@ def distro_of(name: str) -> tuple[str, str]:
     """Return the distribution whose types are used for a ``ROS_DISTRO``, and a warning.
 
     The warning is empty if there is none.
+
+    Parameters
+    ----------
+    name : str
+        Value of ``ROS_DISTRO``; empty if the variable is not set.
+
+    Returns
+    -------
+    tuple of (str, str)
+        One of the values of `DISTROS`, and the warning. A distribution of ROS 1 gives
+        `DEFAULT_DISTRO` without a warning.
     """
     known = DISTROS.get(name)
     if known is not None or not name or name in ROS1_DISTROS:
@@ -73,11 +85,11 @@ class Environment:
     Attributes
     ----------
     domain : int
-        ``ROS_DOMAIN_ID``.
+        DDS domain (``ROS_DOMAIN_ID``).
     reach : str
         ``ROS_AUTOMATIC_DISCOVERY_RANGE``, one of `RANGES`.
     peers : tuple of str
-        ``ROS_STATIC_PEERS``.
+        Hosts that are contacted directly (``ROS_STATIC_PEERS``).
     """
 
     domain: int = 0
@@ -88,12 +100,12 @@ class Environment:
     def read(
         cls, variables: Mapping[str, str] = os.environ, domain: int | None = None
     ) -> Environment:
-        """Read the variables.
+        """Read the settings from environment variables.
 
         Parameters
         ----------
         variables : mapping of str to str
-            The environment.
+            Environment variables of the process.
         domain : int or None
             Domain in place of ``ROS_DOMAIN_ID``.
 
@@ -119,7 +131,7 @@ class Environment:
             )
 
         reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper()
-        # The older variable, which the newer one overrides.
+        # `ROS_LOCALHOST_ONLY` is older, and counts only without the newer variable.
         if not reach:
             reach = (
                 "LOCALHOST"
@@ -144,6 +156,12 @@ class Environment:
         ----------
         peers : iterable of str
             Addresses of the static peers, in numbers.
+
+        Returns
+        -------
+        list of Address
+            Multicast group first, then ports of `PARTICIPANTS` participants on each
+            host. It is empty if discovery is off.
         """
         # Without announcements no peer can find this participant.
         if self.reach == "OFF":
@@ -166,6 +184,11 @@ class Environment:
         """Return warnings about settings that are not supported or hide all topics.
 
         Programs are usually started with the same variables as the simulator.
+
+        Parameters
+        ----------
+        variables : mapping of str to str
+            Environment variables of the process.
         """
         found = [
             f"{name} names {what}, which is ignored"

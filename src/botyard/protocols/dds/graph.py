@@ -39,7 +39,15 @@ class Graph:
     def add(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Add an endpoint of a node."""
+        """Add an endpoint of a node.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node, which is added at its first endpoint.
+        reader, writer : bytes, optional
+            GUID of the endpoint, 16 bytes. Adding it again has no effect.
+        """
         readers, writers = self._nodes.setdefault(node, ({}, {}))
         if reader is not None:
             readers[reader] = None
@@ -49,7 +57,15 @@ class Graph:
     def remove(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Remove an endpoint; a node without endpoints is also removed."""
+        """Remove an endpoint; a node without endpoints is also removed.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node.
+        reader, writer : bytes, optional
+            GUID of the endpoint, 16 bytes. An unknown one is ignored.
+        """
         readers, writers = self._nodes.get(node, ({}, {}))
         if reader is not None:
             readers.pop(reader, None)
@@ -63,7 +79,16 @@ class Graph:
         return self._gid(np.frombuffer(gid.ljust(self._length, b"\0"), np.uint8))
 
     def encode(self) -> bytes:
-        """Return the CDR of rmw_dds_common/msg/ParticipantEntitiesInfo."""
+        """Return the CDR of rmw_dds_common/msg/ParticipantEntitiesInfo.
+
+        The message lists all nodes, because it replaces the list that subscribers have
+        of the participant.
+
+        Returns
+        -------
+        bytes
+            Little-endian CDR with its 4 bytes of encapsulation.
+        """
         t = self._types
         node = t.two("rmw_dds_common/NodeEntitiesInfo")
         nodes = [

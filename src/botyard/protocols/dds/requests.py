@@ -34,19 +34,29 @@ class Request(NamedTuple):
 
 
 def split_request(data: bytes) -> Request:
-    """Split a request into its body and the header.
+    """Split a request into its header and its body.
+
+    Parameters
+    ----------
+    data : bytes
+        CDR header (4 bytes), header of rmw_cyclonedds (16 bytes) and body.
+
+    Returns
+    -------
+    Request
+        The body has the CDR header in front again, as decoders expect it.
 
     Raises
     ------
     PeerError
-        It is too short for the header.
+        The data is too short for the header.
     """
     if len(data) <= CDR_HEADER + HEADER:
         raise PeerError(
             f"request: expected the header of rmw_cyclonedds_cpp, found {len(data)} bytes"
         )
 
-    # The byte order of the CDR header also holds for the header behind it.
+    # The byte order of the CDR header also applies to the header that follows it.
     end = CDR_HEADER + HEADER
     return Request(
         data[:CDR_HEADER] + data[end:], data[CDR_HEADER:end], bool(data[1] & 1)
@@ -59,9 +69,14 @@ def join_response(request: Request, body: bytes) -> bytes:
     Parameters
     ----------
     request : Request
-        The request.
+        Request that the response answers.
     body : bytes
         CDR of the response, little-endian.
+
+    Returns
+    -------
+    bytes
+        CDR header, the identity of the request in little-endian order, and the body.
     """
     identity = request.identity
     # The response is little-endian, so both numbers of the header are reversed.

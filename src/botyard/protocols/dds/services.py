@@ -1,7 +1,7 @@
 """Services of ROS 2 over RTPS, for clients and servers of both implementations.
 
 rmw_fastrtps identifies the client and the request in inline QoS (related sample
-identity). rmw_cyclonedds puts 16 bytes between the CDR header and the body
+identity). rmw_cyclonedds inserts 16 bytes between the CDR header and the body
 (`botyard.protocols.dds.requests`). A response goes only to the reader that sent the
 request: a client of one implementation would misread responses for the other. Source:
 reference rtps.md §12.
@@ -31,18 +31,21 @@ from botyard.protocols.rtps.limits import MAX_SAMPLE_BYTES
 from botyard.protocols.rtps.parameters import Identity, related_identity
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.qos import Qos
-from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.wire import UNKNOWN_NUMBER, VENDOR_CYCLONE
 
+# A short history would drop the response to one client when another client gets many.
 SERVER_QOS: Final = Qos(depth=1000)
-"""Policies of both endpoints of a server: its history holds responses for many clients.
-"""
+"""Policies of a server's reader and writer: the history holds responses for many clients."""
 CLIENT_QOS: Final = Qos(depth=10)
+# A peer may send requests without ever announcing a reader for the responses.
 MAX_WAITING: Final = 256
 """Limit of the responses that wait until the reader of their client is discovered."""
 MAX_WAITING_BYTES: Final = 8 << 20
-"""Limit of the bytes of waiting responses; a single one may be longer."""
-RESPONSE_TIMEOUT_S: Final = 1.0
+"""Limit of the bytes of waiting responses; a single response may be longer."""
+# Discovery of a client takes some tenths of a second. Fast DDS repeats a lost part of it
+# after its period of heartbeats, 3 s, which may be lost as well.
+RESPONSE_TIMEOUT_S: Final = 10.0
 """Time after which a waiting response is dropped, s."""
 MAX_CALLS: Final = 1024
 """Limit of a client's unanswered calls."""
@@ -68,29 +71,42 @@ class Call(NamedTuple):
 
 
 def _names_client(endpoint: EndpointData) -> bytes:
-    """Return the client's part of user data; empty without one.
+    """Return the part of user data that identifies the client; empty if there is none.
 
-    rmw_cyclonedds pairs a client's endpoints by it.
+    rmw_cyclonedds pairs a client's endpoints by this part.
+
+    Parameters
+    ----------
+    endpoint : EndpointData
+        Discovered reader or writer.
+
+    Returns
+    -------
+    bytes
+        ``clientid=`` and the identifier, which is equal for both endpoints of a client.
     """
     _, mark, rest = endpoint.user_data.partition(_CLIENT_ID)
+    # Other entries of the user data, such as hashes of types, may differ between the
+    # endpoints.
     return mark + rest.partition(b";")[0]
 
 
 def _is_cyclone(endpoint: EndpointData | None) -> bool:
+    """Return whether a known endpoint belongs to rmw_cyclonedds."""
     return endpoint is not None and (
         endpoint.vendor == VENDOR_CYCLONE or bool(_names_client(endpoint))
     )
 
 
 class ServiceServer:
-    """Server of a service.
+    """Server of a ROS 2 service over DDS.
 
     Parameters
     ----------
     participant : Participant
         The DDS participant.
     name : str
-        ROS name.
+        Absolute ROS name of the service.
     request, response : str
         ROS 2 names of the types, such as ``std_srvs/srv/Trigger_Request``.
     take : callable
@@ -98,7 +114,7 @@ class ServiceServer:
     refuse : callable
         Called with an error text for a request that cannot be answered.
     now : float
-        Time, s.
+        Time of the caller's clock, s.
     identity : bytes
         16 bytes that are unique to the service.
     hashes : tuple of str
@@ -126,6 +142,7 @@ class ServiceServer:
         self._refuse = refuse
         self._now = now
         self._waiting: deque[tuple[float, Call, bytes]] = deque(maxlen=MAX_WAITING)
+
         mark = naming.service_data(identity)
         self.writer = participant.writer(
             naming.response_topic(name),
@@ -135,6 +152,7 @@ class ServiceServer:
             user_data=mark + naming.type_hash_data(hashes[1]),
             changed=self._changed,
         )
+
         self.reader = participant.reader(
             naming.request_topic(name),
             naming.type_name(request),
@@ -146,7 +164,7 @@ class ServiceServer:
         )
 
     def _take(self, sample: Sample) -> None:
-        """Process a request."""
+        """Process a sample of the request topic."""
         self._forget_late(self._participant.now)
         if sample.related is not None:
             # Otherwise a client could send responses to a reader of another
@@ -160,6 +178,8 @@ class ServiceServer:
             self._take_call(Call(sample.payload, sample, None))
             return
 
+        # Without this check, the first 16 bytes of any other body would be read as a
+        # header.
         if not _is_cyclone(self.reader.matched.get(sample.writer)):
             self._refuse(
                 "a request without the identity of a client of rmw_fastrtps or rmw_cyclonedds"
@@ -177,20 +197,26 @@ class ServiceServer:
     def answer(self, call: Call, body: bytes, now: float) -> None:
         """Answer a call.
 
+        A response waits for at most `RESPONSE_TIMEOUT_S` for the reader of its client.
+        The oldest waiting responses are dropped beyond `MAX_WAITING` or
+        `MAX_WAITING_BYTES`.
+
         Parameters
         ----------
         call : Call
-            The call.
+            Call that `take` received.
         body : bytes
             CDR of the response, little-endian, with its 4 bytes of encapsulation.
         now : float
-            Time, s.
+            Time of the caller's clock, s.
         """
         # A client may send its first request before its reader is discovered here.
         if not self._send(call, body, now):
             self._forget_late(now)
             self._waiting.append((now + RESPONSE_TIMEOUT_S, call, body))
             while (
+                # A single response may exceed the limit, otherwise it could never be
+                # sent.
                 len(self._waiting) > 1
                 and sum(len(entry[2]) for entry in self._waiting) > MAX_WAITING_BYTES
             ):
@@ -204,6 +230,7 @@ class ServiceServer:
     def _changed(self) -> None:
         """Send waiting responses after readers of clients have appeared."""
         now = self._participant.now
+        # The queue is replaced first, because sending may call this function again.
         waiting, self._waiting = self._waiting, deque(maxlen=MAX_WAITING)
         self._waiting.extend(
             entry
@@ -212,6 +239,17 @@ class ServiceServer:
         )
 
     def _send(self, call: Call, body: bytes, now: float) -> bool:
+        """Send a response; return whether a reader of the client got it.
+
+        Parameters
+        ----------
+        call : Call
+            The call. Its header decides between the forms of the two implementations.
+        body : bytes
+            CDR of the response, little-endian, with its 4 bytes of encapsulation.
+        now : float
+            Time of the caller's clock, s.
+        """
         writer = self.writer
         if call.header is not None:
             data = join_response(call.header, body)
@@ -222,12 +260,16 @@ class ServiceServer:
             return any(sent)
 
         assert call.sample.related is not None, (
-            "without it the client is one of rmw_cyclonedds"
+            "a request without the identity of a client is a request of rmw_cyclonedds"
         )
+
         guid = call.sample.related.guid
+        # The sequence number of the sample identifies the request. In the identity that
+        # clients send, this number is unknown.
         inline = related_identity(Identity(guid, call.sample.number))
         if writer.write_to(guid, body, now, inline):
             return True
+
         # The client names its writer; its reader is in the same participant.
         if guid[12:] == bytes(4) or guid == call.sample.writer:
             sent = [
@@ -239,22 +281,39 @@ class ServiceServer:
         return False
 
     def _replied(self, requester: bytes) -> list[bytes]:
-        """Return the readers of the client that owns a writer.
+        """Return the GUIDs of the response readers of the client that has a request writer.
 
-        They have the same mark in their user data; without a mark, all readers of its
-        participant count.
+        These readers have the same client identifier in their user data as the writer.
+        If the writer has no identifier, all readers of its participant count.
+
+        Parameters
+        ----------
+        requester : bytes
+            GUID of the client's writer, 16 bytes.
+
+        Returns
+        -------
+        list of bytes
+            GUIDs of matched response readers; empty before they are discovered.
         """
         endpoint = self._participant.endpoint(requester)
         # A client's endpoints are in the participant of its writer.
         near = [
             r for r in self.writer.matched.values() if r.guid[:12] == requester[:12]
         ]
+        # Several clients of a service may be in one participant.
         if endpoint is not None and (mark := _names_client(endpoint)):
             near = [r for r in near if _names_client(r) == mark]
         return [r.guid for r in near]
 
     def close(self, now: float) -> None:
-        """Close both endpoints."""
+        """Close the reader and the writer of the server.
+
+        Parameters
+        ----------
+        now : float
+            Time, s. Responses that still wait are dropped.
+        """
         self._waiting.clear()
         self._participant.remove(self.reader, now)
         self._participant.remove(self.writer, now)
@@ -267,23 +326,23 @@ class _Pending:
 
 
 class ServiceClient:
-    """Client of a service.
+    """Client of a ROS 2 service over DDS.
 
     Parameters
     ----------
     participant : Participant
         The DDS participant.
     name : str
-        ROS name.
+        Absolute ROS name of the service.
     request, response : str
         ROS 2 names of the types.
     now : float
-        Time, s.
+        Time of the caller's clock, s.
     identity : bytes
-        16 bytes that are unique to the client; rmw_cyclonedds pairs its endpoints by
-        them.
+        16 bytes that are unique to the client; rmw_cyclonedds pairs the client's
+        endpoints by these bytes.
     changed : callable
-        Called when servers have appeared or left.
+        Called after servers have been matched or unmatched.
     limit : int
         Longest response, bytes.
     """
@@ -303,6 +362,7 @@ class ServiceClient:
         self._participant = participant
         self._calls: dict[tuple[bytes, int], _Pending] = {}
         self._number = 0
+
         mark = _CLIENT_ID + ".".join(f"{b:x}" for b in identity).encode() + b";"
         self.reader = participant.reader(
             naming.response_topic(name),
@@ -314,6 +374,7 @@ class ServiceClient:
             limit=limit,
             changed=changed,
         )
+
         self.writer = participant.writer(
             naming.request_topic(name),
             naming.type_name(request),
@@ -322,33 +383,47 @@ class ServiceClient:
             user_data=mark,
             changed=changed,
         )
+        # The header of rmw_cyclonedds has room for half of the GUID.
         self._handle = self.writer.guid[8:]
 
     def server(self) -> EndpointData | None:
         """Return the request reader of a matched server, or None.
 
-        With only one endpoint matched, the response could get lost.
+        A server of which only one endpoint is matched does not count, because its
+        response could get lost.
+
+        Returns
+        -------
+        EndpointData or None
+            The server whose reader and writer are both matched.
         """
+        # Both endpoints of a server have the prefix of its participant.
         there = {guid[:12] for guid in self.reader.matched}
         return next(
             (r for r in self.writer.matched.values() if r.guid[:12] in there), None
         )
 
     def call(self, body: bytes, now: float, done: Callable[[bytes], None]) -> bool:
-        """Call a server; return whether there is one.
+        """Call a server; return whether a server is matched.
 
         Parameters
         ----------
         body : bytes
             CDR of the request, little-endian, with its 4 bytes of encapsulation.
         now : float
-            Time, s.
+            Time of the caller's clock, s.
         done : callable
             Called with the response's CDR; never called without a response.
+
+        Returns
+        -------
+        bool
+            False if no server is matched: nothing is sent, and `done` is never called.
         """
         server = self.server()
         if server is None:
             return False
+
         if server.vendor == VENDOR_CYCLONE:
             # rmw_cyclonedds numbers the requests of each client itself.
             self._number += 1
@@ -358,7 +433,7 @@ class ServiceClient:
                 server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now
             )
         else:
-            # The sequence number is unknown here: a server of rmw_fastrtps takes it
+            # The sequence number is unknown here: a server of rmw_fastrtps reads it
             # from the sample.
             self.writer.write_to(
                 server.guid,
@@ -368,6 +443,8 @@ class ServiceClient:
             )
             key = self.reader.guid, self.writer.number
 
+        # The call is stored after the write, because its sequence number is a part of
+        # the key.
         self._calls[key] = _Pending(done, server.guid)
         # The oldest call is dropped: a server that never answers must not fill the
         # memory.
@@ -376,7 +453,7 @@ class ServiceClient:
         return True
 
     def _take(self, sample: Sample) -> None:
-        """Process a response."""
+        """Process a sample of the response topic."""
         body = sample.payload
         if sample.related is not None:
             # Servers repeat the GUID of the request's reader or of its writer,
@@ -392,19 +469,28 @@ class ServiceClient:
             number = int.from_bytes(
                 request.identity[8:], "little" if request.little else "big"
             )
+            # A big-endian server swaps the bytes of the handle, which it treats as a
+            # number.
             handle = request.identity[:8] if request.little else request.identity[7::-1]
             key, body = (handle, number), request.body
         else:
             return
 
         pending = self._calls.get(key)
-        # A response counts only from the participant that was called.
+        # A response is accepted only from the participant that was called.
         if pending is not None and pending.server[:12] == sample.writer[:12]:
+            # The call is removed first, because `done` may make another call.
             del self._calls[key]
             pending.done(body)
 
     def close(self, now: float) -> None:
-        """Close both endpoints; unanswered calls are dropped."""
+        """Close the reader and the writer of the client; drop unanswered calls.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        """
         self._calls.clear()
         self._participant.remove(self.reader, now)
         self._participant.remove(self.writer, now)

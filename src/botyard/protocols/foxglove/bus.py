@@ -9,7 +9,7 @@ from botyard.protocols.foxglove import operations as op
 
 C_contra = TypeVar("C_contra", contravariant=True)
 Answer = Callable[[bool, Any], None]
-"""Callback with success, and the response's bytes or an error text."""
+"""Callback with the end of a service call: success, and the response's bytes or an error text."""
 
 
 class Bus(Protocol[C_contra]):
@@ -20,7 +20,7 @@ class Bus(Protocol[C_contra]):
 
     @property
     def session_id(self) -> str:
-        """Id that differs from run to run; clients drop their data of another one."""
+        """Id that differs from run to run; clients drop their data when it changes."""
         ...
 
     @property
@@ -29,28 +29,53 @@ class Bus(Protocol[C_contra]):
         ...
 
     def channels(self) -> list[op.Channel]:
-        """Return all topics."""
+        """Return all topics that the server offers."""
         ...
 
     def services(self) -> list[op.Service]:
-        """Return all services."""
+        """Return all services that the server offers."""
         ...
 
     def subscribe(self, client: C_contra, channel: int) -> None:
         """Deliver the messages of a channel to `FoxgloveSession.deliver`.
 
         The last message of a latched topic is delivered at once.
+
+        Parameters
+        ----------
+        client : C
+            Session that gets the messages.
+        channel : int
+            Id of one of `channels`.
         """
         ...
 
     def unsubscribe(self, client: C_contra, channel: int) -> None:
-        """Stop the delivery of a channel."""
+        """Stop the delivery of a channel.
+
+        Parameters
+        ----------
+        client : C
+            Session that gets the messages.
+        channel : int
+            Id of one of `channels`.
+        """
         ...
 
     def publish(
         self, client: C_contra, channel: op.ClientChannel, payload: bytes
     ) -> None:
-        """Publish a message of a topic that the client advertises."""
+        """Publish a message of a topic that the client advertises.
+
+        Parameters
+        ----------
+        client : C
+            Session of the publisher.
+        channel : ClientChannel
+            Topic, schema and encoding, as the client advertised them.
+        payload : bytes
+            Message in the channel's encoding, CDR or JSON.
+        """
         ...
 
     def listens(self, topic: str) -> bool:
@@ -58,23 +83,42 @@ class Bus(Protocol[C_contra]):
         ...
 
     def call(self, client: C_contra, call: op.ServiceCall, answer: Answer) -> None:
-        """Call a service; `answer` is called once, now or later, unless this raises."""
+        """Call a service; `answer` is called once, now or later, unless this raises.
+
+        Parameters
+        ----------
+        client : C
+            Session of the caller.
+        call : ServiceCall
+            Service, encoding and request.
+        answer : callable
+            Gets True and the response's bytes in the encoding of the request, or False
+            and an error text.
+        """
         ...
 
     def parameters(self, client: C_contra) -> Mapping[str, op.Parameter]:
-        """Return all parameters."""
+        """Return all parameters, with their present values."""
         ...
 
     def set_parameter(self, client: C_contra, parameter: op.Parameter) -> None:
-        """Set a parameter."""
+        """Set a parameter.
+
+        Parameters
+        ----------
+        client : C
+            Session of the client.
+        parameter : Parameter
+            Name and new value.
+        """
         ...
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Return the fields of ``connectionGraphUpdate``."""
+        """Return the fields of a message ``connectionGraphUpdate`` for the present graph."""
         ...
 
     def release_client(self, client: C_contra) -> None:
-        """Release a client that has left."""
+        """Release the resources of a client that has disconnected."""
         ...
 
 

@@ -9,10 +9,25 @@ from typing import Any
 def graph_changes(
     old: Mapping[str, list[dict[str, Any]]], now: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, list[Any]]:
-    """Return the fields of ``connectionGraphUpdate`` that lead from one graph to the next."""
+    """Return the fields of ``connectionGraphUpdate`` between two graphs.
+
+    Parameters
+    ----------
+    old, now : mapping of str to list of dict
+        Lists ``publishedTopics``, ``subscribedTopics`` and ``advertisedServices``, each
+        of entries with ``name`` and the ids of the nodes. `old` may be empty for a
+        client that has no graph yet; `now` has all three lists.
+
+    Returns
+    -------
+    dict
+        Changed and new entries of the three lists, ``removedTopics`` and
+        ``removedServices``.
+    """
     before = {
         key: {entry["name"]: entry for entry in entries} for key, entries in old.items()
     }
+
     fields: dict[str, list[Any]] = {
         key: [
             entry
@@ -21,13 +36,15 @@ def graph_changes(
         ]
         for key, entries in now.items()
     }
+
     names = {key: {entry["name"] for entry in entries} for key, entries in now.items()}
     topics = "publishedTopics", "subscribedTopics"
     gone = {n for key in topics for n in before.get(key, {})} - {
         n for key in topics for n in names[key]
     }
-    # A topic with a publisher or subscriber left stays; an empty list shows the
-    # part without one.
+
+    # A topic remains while it has a publisher or a subscriber. If it has lost all
+    # publishers, or all subscribers, an empty list of ids shows it.
     for key, ids in zip(topics, ("publisherIds", "subscriberIds"), strict=True):
         fields[key] += [
             {"name": n, ids: []}

@@ -50,24 +50,32 @@ Name = Annotated[str, Meta(max_length=MAX_NAME)]
 
 
 class Operation(msgspec.Struct, tag_field="op", rename="camel"):
-    """Operation in JSON."""
+    """Operation of the protocol that a client sends as JSON."""
 
 
 class SubscriptionRequest(msgspec.Struct, rename="camel"):
-    """Subscription: the client's id of it, and the channel."""
+    """Subscription that a client requests: an id of its choice, and the channel.
+
+    Attributes
+    ----------
+    id : int
+        Number that the client chooses; messages of the server carry it (uint32).
+    channel_id : int
+        Id of a `Channel`.
+    """
 
     id: int
     channel_id: int
 
 
 class Subscribe(Operation, tag="subscribe"):
-    """Subscribe to channels."""
+    """Operation: subscribe to channels."""
 
     subscriptions: list[SubscriptionRequest]
 
 
 class Unsubscribe(Operation, tag="unsubscribe"):
-    """End subscriptions."""
+    """Operation: end subscriptions."""
 
     subscription_ids: list[int]
 
@@ -75,7 +83,18 @@ class Unsubscribe(Operation, tag="unsubscribe"):
 class ClientChannel(msgspec.Struct, rename="camel"):
     """Topic that a client publishes.
 
-    Its schema is the topic's own, whatever text the client sends.
+    The schema follows from the type; a schema text of the client is ignored.
+
+    Attributes
+    ----------
+    id : int
+        Number that the client chooses; its messages carry it.
+    topic : str
+        Absolute ROS name.
+    encoding : str
+        ``cdr`` or ``json``.
+    schema_name : str
+        Name of the type.
     """
 
     id: int
@@ -85,26 +104,28 @@ class ClientChannel(msgspec.Struct, rename="camel"):
 
 
 class Advertise(Operation, tag="advertise"):
-    """Announce that the client is going to publish."""
+    """Operation: announce topics that the client is going to publish."""
 
     channels: list[ClientChannel]
 
 
 class Unadvertise(Operation, tag="unadvertise"):
-    """End an announcement to publish."""
+    """Operation: end announcements of `Advertise`."""
 
     channel_ids: list[int]
 
 
 class GetParameters(Operation, tag="getParameters"):
-    """Request parameters; without names all."""
+    """Operation: request the values of parameters; without names, of all parameters."""
 
     parameter_names: list[Name] = []
     id: Name | None = None
 
 
 class Parameter(msgspec.Struct, omit_defaults=True):
-    """Parameter; `type` is ``float64`` for numbers that JSON would show as integers."""
+    """Name and value of a parameter; `type` is ``float64`` for numbers that JSON would
+    show as integers.
+    """
 
     name: Name
     value: Any = None
@@ -112,36 +133,36 @@ class Parameter(msgspec.Struct, omit_defaults=True):
 
 
 class SetParameters(Operation, tag="setParameters"):
-    """Set parameters."""
+    """Operation: set parameters."""
 
     parameters: list[Parameter]
     id: Name | None = None
 
 
 class SubscribeParameters(Operation, tag="subscribeParameterUpdates"):
-    """Subscribe to changes of parameters; without names to all."""
+    """Operation: subscribe to changes of parameters; without names, of all parameters."""
 
     parameter_names: list[Name] = []
 
 
 class UnsubscribeParameters(Operation, tag="unsubscribeParameterUpdates"):
-    """End subscriptions to parameters; without names all."""
+    """Operation: end subscriptions to parameters; without names, all of them."""
 
     parameter_names: list[Name] = []
 
 
 class SubscribeGraph(Operation, tag="subscribeConnectionGraph"):
-    """Subscribe to the graph of publishers, subscribers and services."""
+    """Operation: subscribe to the graph of publishers, subscribers and services."""
 
 
 class UnsubscribeGraph(Operation, tag="unsubscribeConnectionGraph"):
-    """End the subscription to the graph."""
+    """Operation: end the subscription to the graph."""
 
 
-# Declared although it is not offered, so that a client which asks gets an error and not
-# a parse failure.
+# Declared although the server does not offer files, so that a client that requests a
+# file gets the reason and not a parse error.
 class FetchAsset(Operation, tag="fetchAsset"):
-    """Request a file; the server announces no such capability."""
+    """Operation: request a file; this server refuses it and does not announce ``assets``."""
 
     uri: Annotated[str, Meta(max_length=MAX_URI)] = ""
     request_id: int = 0
@@ -163,14 +184,34 @@ AnyOperation = (
 
 
 class ClientMessage(msgspec.Struct):
-    """Message that a client publishes."""
+    """Message that a client publishes.
+
+    Attributes
+    ----------
+    channel : int
+        Id of the advertised channel.
+    payload : bytes
+        Message in the channel's encoding.
+    """
 
     channel: int
     payload: bytes
 
 
 class ServiceCall(msgspec.Struct):
-    """Service call of a client."""
+    """Service call of a client.
+
+    Attributes
+    ----------
+    service : int
+        Id of a `Service`.
+    call : int
+        Number that the client chooses; the response repeats it.
+    encoding : str
+        ``cdr`` or ``json``.
+    payload : bytes
+        Request in the encoding.
+    """
 
     service: int
     call: int
@@ -179,7 +220,7 @@ class ServiceCall(msgspec.Struct):
 
 
 class Schema(msgspec.Struct, rename="camel"):
-    """Encoding and schema of a request or response."""
+    """Encoding and schema of a service's request or response."""
 
     encoding: str
     schema_name: str
@@ -188,7 +229,7 @@ class Schema(msgspec.Struct, rename="camel"):
 
 
 class Channel(msgspec.Struct, rename="camel"):
-    """Topic of the server."""
+    """Topic that the server offers to clients."""
 
     id: int
     topic: str
@@ -199,7 +240,7 @@ class Channel(msgspec.Struct, rename="camel"):
 
 
 class Service(msgspec.Struct, rename="camel"):
-    """Service of the server.
+    """Service that the server offers to clients.
 
     `request_schema` and `response_schema` are for older clients.
     """
@@ -219,6 +260,11 @@ _operations: Final = msgspec.json.Decoder(AnyOperation)
 def read_text(data: bytes) -> AnyOperation:
     """Return an operation from JSON.
 
+    Parameters
+    ----------
+    data : bytes
+        UTF-8. Names are at most `MAX_NAME` characters.
+
     Raises
     ------
     PeerError
@@ -233,6 +279,16 @@ def read_text(data: bytes) -> AnyOperation:
 
 def read_binary(data: bytes) -> ClientMessage | ServiceCall:
     """Return the binary message of a client.
+
+    Parameters
+    ----------
+    data : bytes
+        Message with its opcode.
+
+    Returns
+    -------
+    ClientMessage or ServiceCall
+        The payload is a copy, in the encoding that the channel or the call names.
 
     Raises
     ------
@@ -264,22 +320,59 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
 
 
 def text_of(operation: str, **fields: Any) -> str:
-    """Return an operation of the server as JSON."""
+    """Return an operation of the server as JSON.
+
+    Parameters
+    ----------
+    operation : str
+        Value of ``op``, such as ``advertise``.
+    **fields : object
+        Further fields, with the names of the specification.
+    """
     return msgspec.json.encode({"op": operation, **fields}).decode()
 
 
 def message_head(subscription: int, time_ns: int) -> bytes:
-    """Return the bytes before the payload of a message."""
+    """Return the bytes before the payload of a message.
+
+    Parameters
+    ----------
+    subscription : int
+        The client's id of its subscription, uint32; see `is_id`.
+    time_ns : int
+        Time of the message, ns.
+
+    Returns
+    -------
+    bytes
+        13 bytes; see `MESSAGE_DATA`.
+    """
     return _DATA.pack(MESSAGE_DATA, subscription, time_ns)
 
 
 def time_message(time_ns: int) -> bytes:
-    """Return the message with the server's time."""
+    """Return the message with the server's time.
+
+    Parameters
+    ----------
+    time_ns : int
+        Present time, ns.
+    """
     return _TIME.pack(TIME, time_ns)
 
 
 def service_response(call: ServiceCall, encoding: str, payload: bytes) -> bytes:
-    """Return the response to a call."""
+    """Return the binary message with the response to a service call.
+
+    Parameters
+    ----------
+    call : ServiceCall
+        The call, whose ids the response repeats.
+    encoding : str
+        Encoding of the response.
+    payload : bytes
+        Response in this encoding.
+    """
     name = encoding.encode()
     return (
         _CALL.pack(SERVICE_RESPONSE, call.service, call.call, len(name))
@@ -294,7 +387,7 @@ def is_id(number: int) -> bool:
 
 
 class Level(IntEnum):
-    """Levels of statuses."""
+    """Levels of status messages, by severity."""
 
     INFO = 0
     WARNING = 1

@@ -18,38 +18,22 @@ from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
 from botyard.protocols.foxglove.bus import Bus
 from botyard.protocols.foxglove.connectiongraph import graph_changes
+from botyard.protocols.foxglove.limits import (
+    MAX_ADDRESS_WAITING,
+    MAX_ALL_KEPT,
+    MAX_ANSWER_SIZE,
+    MAX_ANSWERS,
+    MAX_CALLS,
+    MAX_KEPT,
+    MAX_LISTED,
+    MAX_MESSAGE,
+    MAX_TEXT,
+    MAX_WAITING,
+)
 from botyard.protocols.foxglove.operations import Level
+from botyard.protocols.foxglove.subscriptions import Subscription
 from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
-MAX_MESSAGE: Final = 1 << 20
-"""Longest message of a client, bytes."""
-MAX_WAITING: Final = 16 << 20
-"""Limit of the queued messages of a client, bytes.
-
-The newest message is kept whatever its size.
-"""
-MAX_ADDRESS_WAITING: Final = 128 << 20
-"""Limit of the queued messages, and of the answers, of one address, bytes.
-
-Each client has an equal part.
-"""
-MAX_ANSWERS: Final = 1000
-"""Limit of a client's queued answers; beyond it, the client is disconnected."""
-MAX_ANSWER_SIZE: Final = 64 << 20
-"""Limit of a client's queued answers, characters and bytes."""
-MAX_KEPT: Final = 4 << 20
-"""Memory limit of a client, bytes.
-
-It covers subscriptions, calls, channels and names of parameters.
-"""
-MAX_ALL_KEPT: Final = 64 << 20
-"""Memory limit of all clients, bytes; one address has a quarter of it."""
-MAX_LISTED: Final = 1000
-"""Limit of a client's subscriptions, advertised channels, or names of parameters."""
-MAX_CALLS: Final = 100
-"""Limit of a client's unanswered service calls."""
-MAX_TEXT: Final = 300
-"""Longest text of an error, characters."""
 ENCODINGS: Final = ("cdr", "json")
 """Encodings of messages and service calls of clients."""
 CAPABILITIES: Final = (
@@ -67,18 +51,8 @@ def _room_of(channel: op.ClientChannel) -> int:
     return cost(channel.topic, channel.encoding, channel.schema_name)
 
 
-class Subscription:
-    """Subscription of a client, with its waiting messages."""
-
-    __slots__ = ("channel", "id", "queue")
-
-    def __init__(self, ident: int, channel: int) -> None:
-        self.id, self.channel = ident, channel
-        self.queue: deque[bytes] = deque()
-
-
 class FoxgloveSession:
-    """Session of one client.
+    """Session of one Foxglove client.
 
     Parameters
     ----------
@@ -117,7 +91,7 @@ class FoxgloveSession:
         self._advertised: dict[int, op.ClientChannel] = {}
         self._calls: set[tuple[int, int]] = set()
         self._followed: set[str] | None = set()
-        """Names of followed parameters; None for all."""
+        """Names of parameters to whose changes the client has subscribed; None for all."""
         self._known: dict[str, Any] = {}
         self._parameters_stale = False
         self._graph: Mapping[str, list[dict[str, Any]]] | None = None
@@ -133,12 +107,13 @@ class FoxgloveSession:
             sessionId=bus.session_id,
         )
 
-    # -- see `botyard.interfaces.interface.Session`
+    # -- methods of `botyard.interfaces.interface.Session`
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Process one WebSocket message.
 
-        JSON starts with a brace, and binary messages with an opcode below it.
+        JSON starts with a brace. Binary messages start with an opcode, which is a
+        smaller byte.
         """
         if self.is_closed:
             return
@@ -161,20 +136,24 @@ class FoxgloveSession:
             self.status(Level.ERROR, shown(error, MAX_TEXT))
 
     def data_to_send(self) -> Wire:
-        """Take the next message, a text or bytes; empty if there is none."""
+        """Take the next message, a text or bytes; empty if there is none.
+
+        Answers are sent first, then changes of topics, services, parameters and the
+        graph, then the time, and messages last.
+        """
         if self._answers:
             answer = self._answers.popleft()
             self._answer_size -= len(answer)
             return answer
 
-        # The last answers were taken above. Changes are reported on open connections
-        # only.
+        # The loop above has sent the last answers. Changes are reported only while the
+        # connection is open.
         if self.is_closed:
             return b""
         news = self._news()
         if news:
             return news
-        # Time goes before messages, so that Foxglove can place them.
+        # The time is sent before messages, so that Foxglove can place them in time.
         if self._time != self._time_sent:
             self._time_sent = self._time
             return op.time_message(self._time)
@@ -187,7 +166,7 @@ class FoxgloveSession:
         return b""
 
     def _news(self) -> Wire:
-        """Return the next news of topics, services, parameters or the graph.
+        """Return the next change of topics, services, parameters or the graph.
 
         Changes are collected until the client reads.
         """
@@ -223,14 +202,14 @@ class FoxgloveSession:
         return b""
 
     def next_timer(self) -> float | None:
-        """Return None: there are no timers."""
+        """Return None, because this session has no timers."""
         return None
 
     def handle_timer(self, now: float) -> None:
-        """Do nothing: there are no timers."""
+        """Do nothing, because this session has no timers."""
 
     def on_snapshot(self, now: float) -> None:
-        """Update the time after a step; the graph publishes topics."""
+        """Update the time after a step; messages of topics arrive by `deliver`."""
         self._time = self._bus.time_ns
 
     def close(self) -> None:
@@ -257,17 +236,29 @@ class FoxgloveSession:
         self._size = self._answer_size = 0
         self._graph = None
 
-    # -- what the bus calls
+    # -- calls of the bus
 
     def deliver(self, channel: int, data: bytes, time_ns: int, queue: int) -> None:
-        """Queue a message of a subscribed channel, of which `queue` messages may wait."""
+        """Queue a message of a subscribed channel; at most `queue` messages of it may wait.
+
+        Parameters
+        ----------
+        channel : int
+            Id of the channel. Without a subscription to it, nothing happens.
+        data : bytes
+            Message in the channel's encoding.
+        time_ns : int
+            Time of the message, ns.
+        queue : int
+            Queue length of the topic; at least one message is kept.
+        """
         to = self._by_channel.get(channel)
         if to is None:
             return
         data = op.message_head(to.id, time_ns) + data
         # The oldest message of the topic makes room for the new one.
         if len(to.queue) >= max(1, queue):
-            # Its place in the order is taken by the new message.
+            # The new message takes the place of the oldest message in the order.
             self._size -= len(to.queue.popleft())
         else:
             self._order.append(to)
@@ -280,27 +271,27 @@ class FoxgloveSession:
         self._wake()
 
     def advertise(self, channel: op.Channel) -> None:
-        """Announce a new topic."""
+        """Announce a new topic to the client."""
         self._new_channels[channel.id] = channel
         self._wake()
 
     def unadvertise(self, channel: int) -> None:
-        """Remove a topic and its subscription."""
+        """Withdraw a topic, and end the client's subscription to it."""
         to = self._by_channel.get(channel)
         if to is not None:
             self._forget(to)
-        # If the client does not know the topic yet, its end is not reported either.
+        # If the client does not know the topic yet, its removal is not reported either.
         if self._new_channels.pop(channel, None) is None:
             self._gone_channels.append(channel)
             self._wake()
 
     def advertise_service(self, service: op.Service) -> None:
-        """Announce a new service."""
+        """Announce a new service to the client."""
         self._new_services[service.id] = service
         self._wake()
 
     def unadvertise_service(self, service: int) -> None:
-        """Remove a service."""
+        """Withdraw a service from the client."""
         if self._new_services.pop(service, None) is None:
             self._gone_services.append(service)
             self._wake()
@@ -308,7 +299,7 @@ class FoxgloveSession:
     def parameters_changed(self) -> None:
         """Note that parameters may have changed.
 
-        The client gets the followed parameters that have changed.
+        The client gets those changed parameters to which it has subscribed.
         """
         if self._followed is None or self._followed:
             self._parameters_stale = True
@@ -333,7 +324,15 @@ class FoxgloveSession:
             self._wake()
 
     def status(self, level: Level, text: str) -> None:
-        """Send a status to the client."""
+        """Send a status to the client.
+
+        Parameters
+        ----------
+        level : Level
+            Severity that the client shows.
+        text : str
+            The line, which Foxglove lists under its problems.
+        """
         self._say("status", level=int(level), message=text)
 
     # -- operations
@@ -365,7 +364,7 @@ class FoxgloveSession:
                 raise PeerError("foxglove: this server has no assets")
 
     def _each(self, act: Callable[[Any], None], items: Sequence[Any]) -> None:
-        """Apply a function to several items, each with its own error.
+        """Apply a function to each of several items; report the error of each item.
 
         A message may list half a million items. A client that does not read the answers
         is disconnected after `MAX_ANSWERS` errors.
@@ -410,7 +409,7 @@ class FoxgloveSession:
     def _unsubscribe(self, ident: int) -> None:
         found = self._subscriptions.get(ident)
         if found is None:
-            raise PeerError(f"foxglove: unsubscribe: no subscription {ident}")
+            raise PeerError(f"foxglove: unsubscribe: unknown subscription {ident}")
         self._forget(found)
         self._bus.unsubscribe(self, found.channel)
 
@@ -424,6 +423,13 @@ class FoxgloveSession:
             self._order = deque(s for s in self._order if s is not one)
 
     def _keep(self, size: int) -> None:
+        """Reserve memory for an entry of the client.
+
+        Raises
+        ------
+        PeerError
+            The client or its address has no memory left.
+        """
         if not self._account.take(size):
             raise PeerError(
                 "foxglove: the memory limit is reached: a client has "
@@ -449,7 +455,8 @@ class FoxgloveSession:
         # A warning only: a subscriber may appear later.
         if not self._bus.listens(channel.topic):
             self.status(
-                Level.WARNING, f"{shown(channel.topic, MAX_TEXT)} has no subscriber"
+                Level.WARNING,
+                f"the topic {shown(channel.topic, MAX_TEXT)} has no subscriber",
             )
 
         self._advertised[channel.id] = channel
@@ -472,7 +479,7 @@ class FoxgloveSession:
         asked = msgspec.structs.replace(call, payload=b"")
 
         def answer(is_good: bool, found: Any) -> None:
-            # The client has left, or the call was answered already.
+            # The client has disconnected, or the call was answered already.
             if key not in self._calls:
                 return
             self._calls.discard(key)
@@ -509,7 +516,7 @@ class FoxgloveSession:
 
     def _tell_parameters(self, names: Sequence[str], ident: str | None) -> None:
         known = self._bus.parameters(self)
-        # Parameters that are not set are left out, as the specification demands.
+        # Parameters without a value are left out, as the specification demands.
         chosen = (
             [known[n] for n in dict.fromkeys(names[:MAX_LISTED]) if n in known]
             if names
@@ -530,7 +537,7 @@ class FoxgloveSession:
             self._tell_parameters([p.name for p in parameters], ident)
 
     def _follow(self, names: Sequence[str]) -> None:
-        # Only changes from now on are news for this client.
+        # The client gets only changes that follow its subscription.
         self._known = {name: p.value for name, p in self._bus.parameters(self).items()}
         if not names:
             self._forget_names()
@@ -588,8 +595,5 @@ class FoxgloveSession:
 __all__ = [
     "CAPABILITIES",
     "ENCODINGS",
-    "MAX_MESSAGE",
-    "MAX_WAITING",
     "FoxgloveSession",
-    "Subscription",
 ]

@@ -2,7 +2,7 @@
 
 Numbers 35 to 38 are commands of an old simulated laser, or of a real robot's analogue
 port and gripper. `OLD_LASER` and `REAL_ROBOT` are the two tables. On a robot with a
-gripper, the former distinguishes them by the preceding commands (decisions, "Numbers
+gripper, `OLD_LASER` selects the meaning by the preceding commands (decisions, "Numbers
 33–38"). Source: pioneer-protocol §4.2, §4.3, §4.6.
 """
 
@@ -31,7 +31,20 @@ CARRY_UNIT: Final = 0.02
 
 
 def laser(session: Conversation, packet: Packet) -> None:
-    """Execute commands 230 to 233, or 35 to 38; an extra byte selects the laser."""
+    """Execute commands 230 to 233, or 35 to 38; an extra byte selects the laser.
+
+    Settings arrive in several commands: start angle, end angle and spacing, then the
+    mode. Sources: §4.2, §4.3, §7.
+
+    Parameters
+    ----------
+    session : Conversation
+        Session of the client. `session.lasers` is changed.
+    packet : Packet
+        Command with a mode (0 to 2), an angle in degrees, or a spacing in hundredths of
+        a degree. A fourth byte of the data is the index of the laser; without it, laser
+        0.
+    """
     number = OLD_LASER_COMMANDS.get(C(packet.id), C(packet.id))
     index = packet.data[3] if len(packet.data) > 3 else 0
     if index >= len(session.lasers):
@@ -53,7 +66,8 @@ def laser(session: Conversation, packet: Packet) -> None:
         # Without a spacing a scan would have infinitely many readings.
         session.log(
             Level.WARNING,
-            "SIM_LRF_SET_RES: expected hundredths of a degree, not 0, found 0: it is ignored",
+            "SIM_LRF_SET_RES: expected a number of hundredths of a degree other "
+            "than 0, found 0: the command is ignored",
         )
     else:
         chosen.set_increment(value)
@@ -62,15 +76,16 @@ def laser(session: Conversation, packet: Packet) -> None:
         session.once(
             C.SIM_LRF_SET_RES,
             Level.WARNING,
-            f"a scan has at most {MAX_READINGS} readings: they are spread over its field of view",
+            f"expected at most {MAX_READINGS} readings in a scan, found more: the "
+            "readings are spread over the field of view",
         )
 
 
 def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None:
     """Execute command 36.
 
-    On a robot with a gripper, directly after GRIPPER 16 or 17, it is GRIPPERVAL;
-    otherwise it is the start angle of a laser.
+    On a robot with a gripper, directly after GRIPPER 16 or 17, the command means
+    GRIPPERVAL. In all other cases, it sets the start angle of a laser.
     """
     if (
         session.port.gripper is not None
@@ -87,8 +102,8 @@ def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None
 def _laser_end_or_gripper_request(session: Conversation, packet: Packet) -> None:
     """Execute command 37.
 
-    On a robot with a gripper, with a value of 0 to 2 and no start angle just before, it
-    is GRIPPERPACREQUEST; otherwise it is the end angle of a laser.
+    On a robot with a gripper, a value of 0 to 2 without a start angle just before means
+    GRIPPERPACREQUEST. In all other cases, the command sets the end angle of a laser.
     """
     alone = session.now - session.last_laser_start > LASER_SEQUENCE
     if session.port.gripper is not None and alone and 0 <= packet.integer() <= 2:
@@ -123,7 +138,7 @@ def _gripper(session: Conversation, packet: Packet) -> None:
 
 
 def _gripper_value(session: Conversation, packet: Packet) -> None:
-    """Take the argument of GRIPPER 16 (pressure) or 17 (lift time)."""
+    """Use the argument as value of GRIPPER 16 (pressure) or 17 (lift time)."""
     gripper, wants = session.port.gripper, session.gripper_wants
     session.gripper_wants = None
     if gripper is None:
@@ -152,16 +167,18 @@ def _joyinfo(session: Conversation, packet: Packet) -> None:
 
 
 def _gyro(session: Conversation, packet: Packet) -> None:
-    # A packet of a missing gyro would tell the client that it has one.
+    # A gyro packet would suggest to the client that the robot has a gyro.
     if session.port.spec.gyro:
         session.streams.request(P.GYRO, 2 if packet.integer() else 0)
     else:
         session.once(
-            packet.id, Level.INFO, "the client asks for a gyro; this robot has none"
+            packet.id,
+            Level.INFO,
+            "the client requests packets of a gyro, but this robot has no gyro",
         )
 
 
-# -- the rest
+# -- other accessories
 
 
 def _joydrive(session: Conversation, packet: Packet) -> None:
@@ -184,14 +201,16 @@ def _ptupos(session: Conversation, packet: Packet) -> None:
     """Move a servo: low byte position, high byte number of the servo."""
     position, servo = packet.byte_pair()
     session.port.electrics.move_servo(servo, position)
-    session.log(Level.DEBUG, f"pan-tilt servo {servo} to {position}")
+    session.log(
+        Level.DEBUG, f"pan-tilt servo {servo} was commanded to position {position}"
+    )
 
 
 def _say(session: Conversation, packet: Packet) -> None:
     """Log a sound: pairs of duration (20 ms) and note."""
     tones = packet.data[2 : 2 + packet.data[1]] if len(packet.data) > 1 else b""
     pairs = [
-        f"{note} for {duration * 0.02:g} s"
+        f"note {note} for {duration * 0.02:g} s"
         for duration, note in zip(tones[0::2], tones[1::2], strict=False)
     ]
     session.log(Level.INFO, f"sound: {', '.join(pairs) or 'silence'}")
@@ -199,7 +218,9 @@ def _say(session: Conversation, packet: Packet) -> None:
 
 def _sound(session: Conversation, packet: Packet) -> None:
     session.log(
-        Level.INFO, f"sound: command {command_name(packet.id)}, {packet.integer()}"
+        Level.INFO,
+        f"sound: the client sent command {command_name(packet.id)} with "
+        f"{packet.integer()}",
     )
 
 
@@ -207,12 +228,13 @@ def _polling(session: Conversation, packet: Packet) -> None:
     """Ignore the firing order of the sonar: all transducers fire in every period."""
     session.log(
         Level.DEBUG,
-        f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period",
+        f"sonar firing order {list(packet.string().encode('latin-1'))} has no "
+        "effect: all transducers fire in every period",
     )
 
 
 def _aux(session: Conversation, packet: Packet) -> None:
-    """Ignore a read from an auxiliary serial port: it is not connected."""
+    """Ignore a read from an auxiliary serial port: nothing is connected to it."""
     session.once(
         packet.id,
         Level.INFO,
@@ -223,7 +245,8 @@ def _aux(session: Conversation, packet: Packet) -> None:
 def _tty3(session: Conversation, packet: Packet) -> None:
     session.log(
         Level.INFO,
-        f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"',
+        f"serial output of the command {command_name(packet.id)}: "
+        f'"{shown(packet.string(), MAX_TEXT)}"',
     )
 
 

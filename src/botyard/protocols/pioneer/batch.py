@@ -3,8 +3,8 @@
 Reports are SIP and laser packets, with checksums. Each session's packets are built once
 with `reportbuilder`, and again only after a change of their constant parts
 (`Session.report_version`). In every period the kernel `write_reports` writes the fields
-that change. The bytes equal the output of `reportbuilder`, which also serves sessions
-that the kernel cannot (`Session.is_plain`).
+that change. The bytes equal the output of `reportbuilder`, which also builds the
+reports that the kernel cannot make (`Session.is_plain`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ I8 = NDArray[np.int64]
 B1 = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
+# A table has a fixed number of columns, and robots rarely have more lasers.
 MAX_SCANS: Final = 4
 """Maximum number of active lasers of a session whose reports the kernel makes."""
 BUFFER: Final = 4096
@@ -42,7 +43,15 @@ BUFFER: Final = 4096
 
 
 class Made(NamedTuple):
-    """Output of one session in one period: its SIP and its laser packets."""
+    """Output of one session in one period: its SIP and its laser packets.
+
+    Attributes
+    ----------
+    sip : bytes
+        Complete SIP with its checksum.
+    scans : bytes
+        Concatenated laser packets of all active lasers; empty without an active laser.
+    """
 
     sip: bytes
     scans: bytes
@@ -60,9 +69,11 @@ class Batch:
     def __init__(self, roster: Roster[Session]) -> None:
         self._roster = roster
         self._fleet: Fleet | None = None
+        # Lower than the number of any layout, so that the first call looks up all
+        # sensors.
         self._layout = -1
         self._numbers: dict[object, int] = {}
-        """Number of each range sensor among all, by its key, in the present layout."""
+        """Number of each range sensor in the present layout, by the sensor's key."""
         self._spans: Sequence[tuple[int, int]] = ()
         """Slice of each range sensor in the readings, by its number."""
         self._buffer: Bytes = np.zeros(BUFFER, np.uint8)
@@ -71,9 +82,9 @@ class Batch:
         self._rows: I8 = np.zeros((0, k.COLUMNS), np.int64)
         self._scans: I8 = np.zeros((0, MAX_SCANS, k.SCAN_COLUMNS), np.int64)
         self._units: F8 = np.zeros((0, k.UNITS))
-        # Columns of what a report was made for. A row is made again if one differs.
-        self._shaped: I8 = np.zeros((0, 2), np.int64)
-        self._placed: I8 = np.zeros((0, 3), np.int64)
+        # Conditions for which each row's report was built. If one of them differs, the
+        # report is built again.
+        self._built: I8 = np.zeros((0, k.BUILT_COLUMNS), np.int64)
 
     @property
     def buffer(self) -> Bytes:
@@ -81,53 +92,145 @@ class Batch:
         return self._buffer
 
     def where(self, numbers: I8) -> tuple[I8, I8]:
-        """Return offsets and sizes of made reports in `buffer`, (m,)."""
+        """Return offsets and sizes of made reports in `buffer`, (m,).
+
+        Parameters
+        ----------
+        numbers : (m,) int64
+            Rows of the sessions in the roster; `make` returned True for each.
+
+        Returns
+        -------
+        tuple of (m,) int64
+            Offsets of the first bytes, and sizes of SIP and scans together, bytes. They
+            hold until the next call of `make`, which may move the reports.
+        """
         return self._rows[numbers, k.AT], self._rows[numbers, k.SIZE]
 
+    def view(self, number: int) -> memoryview:
+        """Return the bytes of a session's made report, in place.
+
+        Parameters
+        ----------
+        number : int
+            Row of the session in the roster.
+
+        Returns
+        -------
+        memoryview
+            Bytes of SIP and scans together, valid until the next call of `make`.
+        """
+        row = self._rows[number].tolist()
+        return self._buffer.data[row[k.AT] : row[k.AT] + row[k.SIZE]]
+
     def made(self, number: int) -> Made:
-        """Return the made report of a session."""
-        row = self._rows[number]
-        at, middle = int(row[k.AT]), int(row[k.AT] + row[k.SIP_SIZE])
-        end = at + int(row[k.SIZE])
-        return Made(
-            self._buffer[at:middle].tobytes(), self._buffer[middle:end].tobytes()
-        )
+        """Return the made report of a session.
+
+        Parameters
+        ----------
+        number : int
+            Row of the session in the roster.
+
+        Returns
+        -------
+        Made
+            Copies of the bytes, which stay as they are when the next report is made.
+        """
+        report, size = self.view(number), int(self._rows[number, k.SIP_SIZE])
+        return Made(report[:size].tobytes(), report[size:].tobytes())
 
     def make(self, numbers: I8) -> B1:
         """Make the reports of the sessions in these rows, (m,).
+
+        Parameters
+        ----------
+        numbers : (m,) int64
+            Rows of the sessions in the roster, all with robots of one simulation.
 
         Returns
         -------
         (m,) bool
             False for a session that must build its own report.
         """
-        made: B1 = (self._roster.flags[numbers] & (PLAIN | SILENT)) == PLAIN
-        plain = numbers[made]
-        if not len(plain):
-            return made
-        first = self._roster.sessions[plain[0]]
-        assert first is not None
+        sessions = self._roster.sessions
+        # A session may have ended since its row was found.
+        first = next(filter(None, (sessions[i] for i in numbers.tolist())), None)
+        if first is None:
+            return np.zeros(len(numbers), np.bool_)
         fleet = first.port.fleet
         # Rounded readings differ from robot to robot, so they cannot be taken from the
         # arrays.
         if not fleet.is_exact:
-            made[:] = False
-            return made
+            return np.zeros(len(numbers), np.bool_)
 
-        done = self._write(plain, fleet)
-        if not done.all():
+        work = self._find_work(numbers, fleet)
+        if not work & k.NOT_PLAIN:
+            return self._make_plain(numbers, fleet, work)
+
+        made: B1 = (self._roster.flags[numbers] & (PLAIN | SILENT)) == PLAIN
+        if made.any():
+            made[made] = self._make_plain(numbers[made], fleet, work)
+        return made
+
+    def _find_work(self, numbers: I8, fleet: Fleet) -> int:
+        """Return the work of sessions before their reports; see `find_stale`."""
+        if self._capacity < self._roster.capacity:
+            self._grow(self._roster.capacity)
+        if fleet is not self._fleet or fleet.layout != self._layout:
+            self._fleet, self._layout = fleet, fleet.layout
+            keys, self._spans = fleet.placed
+            self._numbers = {key: i for i, key in enumerate(keys)}
+            # Places are looked up when a session reports next, not for all rows at
+            # once.
+            self._built[:, k.BOARD_INDEX] = -1
+
+        return k.find_stale(
+            numbers,
+            self._roster.flags,
+            self._rows,
+            self._built,
+            self._roster.versions,
+            *fleet.boards,
+            fleet.placements,
+            fleet.state.contact,
+        )
+
+    def _make_plain(self, numbers: I8, fleet: Fleet, work: int) -> B1:
+        """Make the reports of plain sessions; return which were made, (m,) bool.
+
+        Parameters
+        ----------
+        numbers : (m,) int64
+            Rows of plain sessions (`PLAIN` and not `SILENT`).
+        fleet : Fleet
+            State and readings of all robots after the step.
+        work : int
+            Result of `_find_work` for these sessions or more.
+        """
+        made = self._write(numbers, fleet, work)
+        if not made.all():
             # Robots were added or removed since the step: one measurement for all costs
             # less than one for each.
             fleet.refresh()
-            done[~done] = self._write(plain[~done], fleet)
-        made[made] = done
+            left = numbers[~made]
+            made[~made] = self._write(left, fleet, self._find_work(left, fleet))
         return made
 
-    def _write(self, numbers: I8, fleet: Fleet) -> B1:
-        self._arrange(numbers, fleet)
+    def _write(self, numbers: I8, fleet: Fleet, work: int) -> B1:
+        """Write reports with the kernel; return which were written, (m,) bool.
+
+        Parameters
+        ----------
+        numbers, fleet, work
+            See `_make_plain`.
+        """
+        if work & k.CHANGED:
+            self._arrange(numbers, fleet)
+        has_contacts = work & (k.CHANGED | k.TOUCHED)
+        bumped = self._bump(numbers, fleet) if has_contacts else None
+
         state, (ranges, returns) = fleet.state, fleet.readings
         made: B1 = np.zeros(len(numbers), np.bool_)
-        bumped = self._bump(numbers, fleet)
         world = k.World(
             state.odom,
             state.vel,
@@ -147,18 +250,35 @@ class Batch:
             self._buffer,
             made,
         )
-        self._rows[bumped, k.BITS] = 0
-        made &= self._rows[numbers, k.SIZE] > 0
+        # The bits are cleared at once, so that only rows with contacts need work in
+        # each period.
+        if bumped is not None:
+            self._rows[bumped, k.BITS] = 0
+
         return made
 
     def _bump(self, numbers: I8, fleet: Fleet) -> I8:
-        """Set the bits of robots with contacts; return their rows.
+        """Write the contact bits into the reports of robots with contacts; return their rows.
 
         Few robots have contacts at a time, so these are handled one by one.
+
+        Parameters
+        ----------
+        numbers : (m,) int64
+            Rows of the sessions.
+        fleet : Fleet
+            State with the contacts of all bodies.
+
+        Returns
+        -------
+        (k,) int64
+            Rows whose bits must be cleared after the report, because the contacts may
+            have changed at the next one.
         """
         rows = self._rows
-        # Obstacles do not touch a robot without sensors that would notice.
-        some: I8 = numbers[self._placed[numbers, 2] != 0]
+        # A robot without devices has no contact sensors, so contacts do not change its
+        # report.
+        some: I8 = numbers[self._built[numbers, k.HAS_DEVICES] != 0]
         some = some[fleet.state.contact[rows[some, k.BODY]] != 0]
         for i in some.tolist():
             session = self._roster.sessions[i]
@@ -172,49 +292,64 @@ class Batch:
     # -- constant parts
 
     def _arrange(self, numbers: I8, fleet: Fleet) -> None:
-        """Build the constant parts of new and changed reports."""
-        if self._capacity < self._roster.capacity:
-            self._grow(self._roster.capacity)
-        if fleet is not self._fleet or fleet.layout != self._layout:
-            self._fleet, self._layout = fleet, fleet.layout
-            keys, self._spans = fleet.placed
-            self._numbers = {key: i for i, key in enumerate(keys)}
-            self._placed[:, 0] = -1
-        for i in numbers[self._placed[numbers, 0] < 0].tolist():
+        """Build the constant parts of new and changed reports.
+
+        Parameters
+        ----------
+        numbers : (m,) int64
+            Rows of the sessions that are reported now; other rows keep older parts.
+        fleet : Fleet
+            State of all robots. If its `layout` has changed, the readings of sensors
+            are at other places.
+        """
+        built, (versions, buttons) = self._built, fleet.boards
+        # Reports contain the first button.
+        boards = 2 * versions + buttons[:, 0]
+        for i in numbers[built[numbers, k.BOARD_INDEX] < 0].tolist():
             self._place(i, fleet)
-        boards = fleet.board_versions
+
         now = np.stack(
-            [self._roster.versions[numbers], boards[self._placed[numbers, 0]]], axis=1
+            [self._roster.versions[numbers], boards[built[numbers, k.BOARD_INDEX]]],
+            axis=1,
         )
-        for i in numbers[(now != self._shaped[numbers]).any(axis=1)].tolist():
+        then = built[numbers][:, [k.SESSION_VERSION, k.BOARD_VERSION]]
+        for i in numbers[(now != then).any(axis=1)].tolist():
             if self._shape(i, fleet):
                 self._place(i, fleet)
-                self._shaped[i] = self._roster.versions[i], boards[self._placed[i, 0]]
+                built[i, k.SESSION_VERSION] = self._roster.versions[i]
+                built[i, k.BOARD_VERSION] = boards[built[i, k.BOARD_INDEX]]
 
-        for i in numbers[self._placed[numbers, 1] != fleet.placements].tolist():
+        for i in numbers[built[numbers, k.PLACEMENTS] != fleet.placements].tolist():
             self._mark_moved(i, fleet)
 
     def _shape(self, i: int, fleet: Fleet) -> bool:
         """Build the report of a session, and describe its fields.
 
-        Return False if the kernel cannot make it now.
+        Return False if the kernel cannot make the report now.
         """
         session = self._session(i)
         port = session.port
         p, ring = port.spec.pioneer, port.spec.sonar
+
         count = len(ring.transducers) if ring is not None and session.sonar_on else 0
         sip = build_sip(port, port.state(), sonar_on=session.sonar_on).encode()
+
         data, row, scans = sip, self._rows[i], self._scans[i]
+        # The size stays 0 if this function returns early, which marks a report that the
+        # kernel cannot make.
         row[:] = 0
         scans[:] = 0
         row[k.RING_COUNT] = count
+
         at = k.HEAD + k.FLAGS
         # Bit 0 is the state of the motors, which is written in every period.
         row[k.FLAG_BITS] = int.from_bytes(sip[at : at + 2], "little") & ~1
+
         spans = self._spans
         lasers = [laser for laser in session.lasers if laser.mode]
         sensors = [(port.name, "laser", laser.index) for laser in lasers]
         sensors += [(port.name, "sonar", 0)] * bool(count)
+
         # A sensor that was switched on after the step has no readings yet.
         if len(lasers) > MAX_SCANS or not all(key in self._numbers for key in sensors):
             return False
@@ -226,6 +361,8 @@ class Batch:
 
         row[k.AT] = self._store(data)
         row[k.SIP_SIZE], row[k.SIZE] = len(sip), len(data)
+        # Offsets were relative to the report, whose place in the buffer is known only
+        # now.
         scans[:, k.PACKETS] += row[k.AT]
 
         self._units[i] = (
@@ -235,38 +372,40 @@ class Batch:
             p.diff_conv,
             1000.0 / p.range_conv,
         )
-        # The flag "moved" of all scans is looked up anew.
-        self._placed[i, 1] = -1
+        # The flag "moved" of all scans must be read again.
+        self._built[i, k.PLACEMENTS] = -1
         return True
 
     def _place(self, i: int, fleet: Fleet) -> None:
-        """Look up the places of a session's robot and sensors in the arrays."""
+        """Store where the arrays of the engine hold the robot and the sensors of a session."""
         session, row = self._session(i), self._rows[i]
         name, spans = session.port.name, self._spans
-        self._placed[i, 0] = fleet.board_of(name)
-        self._placed[i, 2] = bool(session.port.spec.devices)
+        self._built[i, k.BOARD_INDEX] = fleet.board_of(name)
+        self._built[i, k.HAS_DEVICES] = bool(session.port.spec.devices)
+
         row[k.BODY] = fleet.rows[name]
         if row[k.RING_COUNT]:
             row[k.RING] = self._numbers[name, "sonar", 0]
             row[k.RING_AT] = spans[row[k.RING]][0]
+
         lasers = [laser for laser in session.lasers if laser.mode]
         for scan, laser in zip(self._scans[i], lasers, strict=False):
             if scan[k.LENGTH]:
                 scan[k.DEVICE] = number = self._numbers[name, "laser", laser.index]
                 scan[k.FIRST], end = spans[number]
-                # Its beams have changed without a command of the client.
+                # The beams of the laser have changed without a command of the client.
                 if end - spans[number][0] != scan[k.LENGTH]:
-                    self._shaped[i] = -1
+                    self._built[i, [k.SESSION_VERSION, k.BOARD_VERSION]] = -1
 
     def _mark_moved(self, i: int, fleet: Fleet) -> None:
-        """Set the flag "moved" of scans since a teleport."""
+        """Set the flag "robot was moved" in the scans of a session after a teleport."""
         lasers = [laser for laser in self._session(i).lasers if laser.mode]
         has_moved = False
         for scan, laser in zip(self._scans[i], lasers, strict=False):
             scan[k.MOVED] = moved = laser.take_moved()
             has_moved |= moved
         # The next scan clears a flag that is set now.
-        self._placed[i, 1] = -1 if has_moved else fleet.placements
+        self._built[i, k.PLACEMENTS] = -1 if has_moved else fleet.placements
 
     def _session(self, i: int) -> Session:
         session = self._roster.sessions[i]
@@ -284,19 +423,31 @@ class Batch:
         return at
 
     def _pack(self, more: int) -> None:
-        """Copy the reports in use to a buffer with room for more."""
+        """Copy the reports in use to a buffer with room for more.
+
+        Reports change their size with the client's settings, so that the buffer gets
+        gaps.
+
+        Parameters
+        ----------
+        more : int
+            Bytes of the report that is stored next.
+        """
         rows = self._rows
-        # A row without a session has no report, also for the session that it gets next.
+        # A row without a session loses its report, so that its next session does not
+        # get it.
         free = [i for i, one in enumerate(self._roster.sessions) if one is None]
         rows[free, k.SIZE] = 0
         used = np.flatnonzero(rows[:, k.SIZE]).tolist()
         total = int(rows[:, k.SIZE].sum()) + more
+        # The buffer is twice as long as needed, so that packing is rare.
         new: Bytes = np.zeros(max(2 * total, BUFFER), np.uint8)
         end = 0
         for i in used:
             at, size = int(rows[i, k.AT]), int(rows[i, k.SIZE])
             new[end : end + size] = self._buffer[at : at + size]
             rows[i, k.AT] = end
+            # Offsets of packets move together with their report.
             self._scans[i, :, k.PACKETS] += end - at
             end += size
 
@@ -308,8 +459,7 @@ class Batch:
             ("_rows", 0),
             ("_scans", 0),
             ("_units", 1),
-            ("_shaped", -1),
-            ("_placed", -1),
+            ("_built", -1),
         ):
             old = getattr(self, name)
             new = np.full((more, *old.shape[1:]), fill, old.dtype)
@@ -319,7 +469,22 @@ class Batch:
 
 @lru_cache(maxsize=256)
 def sweep(count: int, mode: int, device: int) -> bytes:
-    """Return the packets of a scan with all readings at 0."""
+    """Return the packets of a scan with all readings at 0.
+
+    Parameters
+    ----------
+    count : int
+        Readings of the scan.
+    mode : int
+        Kind of packets: 1 for type 0x60, any other for type 0x61 (§7).
+    device : int
+        Index of the laser, which only type 0x61 contains.
+
+    Returns
+    -------
+    bytes
+        Concatenated packets of at most 32 readings each.
+    """
     kind = P.LASER1 if mode == 1 else P.LASER2
     out = b""
     for first in range(0, count, READINGS_PER_PACKET):

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class C(IntEnum):
-    """Commands, client to robot.
+    """Commands from a client to the robot.
 
     Names are as in the client libraries. Numbers 33 to 38 and 61 to 69 have two
     meanings each (§4.3, §4.4).
@@ -98,7 +98,7 @@ class C(IntEnum):
 class Ctrl(IntEnum):
     """Operations of SIM_CTRL.
 
-    Operations 1 to 8 are in the original (§9); operations from 200 are botyard's own
+    AMRISim has the operations 1 to 8 (§9); operations from 200 are botyard's own
     (docs/reference/protocol.md).
     """
 
@@ -121,7 +121,7 @@ class Ctrl(IntEnum):
 
 
 class P(IntEnum):
-    """Packet types, robot to client."""
+    """Types of packets from the robot to a client."""
 
     SYNC0 = 0
     SYNC1 = 1
@@ -181,7 +181,18 @@ They are ignored without a warning (§4.6, PIO-068).
 
 
 def command_name(number: int) -> str:
-    """Return a command for the log: its number, and its name if it has one."""
+    """Return a command for the log: its number, and its name if it has one.
+
+    Parameters
+    ----------
+    number : int
+        Command number, 0 to 255.
+
+    Returns
+    -------
+    str
+        Such as ``11 (VEL)``, or the number alone for a command that is not in `C`.
+    """
     try:
         return f"{number} ({C(number).name})"
     except ValueError:

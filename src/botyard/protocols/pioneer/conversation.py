@@ -85,7 +85,7 @@ class Conversation:
     joydrive : bool
         Whether the joystick drives the robot.
     last_command : int
-        Number of the last command.
+        Number of the last command that the session processed itself.
     gripper_wants : Action or None
         Gripper action that waits for its argument.
     last_laser_start, now : float
@@ -97,19 +97,23 @@ class Conversation:
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
         self.port = port
         self.settings = settings
+
         self.sonar_on = False
         self.simstat_always = False
         self.motors_on = port.state().motors
         self.warned_motors = False
+
         self.lasers = [LaserState(port, i) for i in range(port.n_lasers)]
         self.streams = Streams(port)
         self.bumpstall = 0
         self.joydrive = False
+
         self.last_command = -1
         self.gripper_wants: Action | None = None
         self.last_laser_start = -math.inf
         self.now = now
         self.has_sent_close = False
+
         self._out = bytearray()
         self._events: deque[Event] = deque()
         self._first_sonar = 0
@@ -117,19 +121,47 @@ class Conversation:
         self._warned: set[int] = set()
 
     def send(self, data: bytes) -> None:
-        """Queue a packet."""
+        """Queue packets for the client.
+
+        Parameters
+        ----------
+        data : bytes
+            Complete packets. They wait until `Session.data_to_send`.
+        """
         self._out += data
 
     def emit(self, event: Event) -> None:
-        """Queue an event."""
+        """Queue an event for the program that runs the session.
+
+        Parameters
+        ----------
+        event : Event
+            Event or request for the program that runs the session
+            (`Session.next_event`).
+        """
         self._events.append(event)
 
     def log(self, level: Level, text: str) -> None:
-        """Queue a log line."""
+        """Queue a log line.
+
+        Parameters
+        ----------
+        level : Level
+            Severity of the line.
+        text : str
+            The line. Text of the client must have passed `names.shown`.
+        """
         self._events.append(LogLine(level, text))
 
     def set_sonar(self, on: bool) -> None:
-        """Turn sonar reports on or off."""
+        """Turn sonar reports on or off.
+
+        Parameters
+        ----------
+        on : bool
+            Whether SIPs contain sonar readings. A ring of more than 32 transducers
+            starts with its first readings again.
+        """
         self.sonar_on = on
         # The flag bits of the sonar arrays are constant parts of cached SIPs.
         self._version += 1
@@ -137,17 +169,28 @@ class Conversation:
         self.port.subscribe_sonar(on)
 
     def close(self, reason: str) -> None:
-        """End the session."""
+        """End the session.
+
+        Parameters
+        ----------
+        reason : str
+            Reason, for the log.
+        """
         raise NotImplementedError
 
     def unsupported(self, packet: Packet) -> None:
         """Warn once per session that a command is not supported.
 
-        The user may choose a warning every time (decisions, "Pioneer").
+        The user may request a warning for each such command (decisions, "Pioneer").
+
+        Parameters
+        ----------
+        packet : Packet
+            The command. Only its number is logged.
         """
         always = self.settings.warn_unsupported
-        # Client libraries send such commands routinely; one line for each number is
-        # enough.
+        # Client libraries send such commands routinely, so each number is logged once
+        # in a session.
         if not always and (packet.id in IGNORED_SILENTLY or packet.id in self._warned):
             return
         self._warned.add(packet.id)
@@ -157,7 +200,18 @@ class Conversation:
         )
 
     def once(self, key: int, level: Level, text: str) -> None:
-        """Log a line about command `key`, once per session."""
+        """Log a line about a command, once per session and command number.
+
+        Parameters
+        ----------
+        key : int
+            Command number. Each number has one line in a session, also from
+            `unsupported`.
+        level : Level
+            Severity of the line.
+        text : str
+            The line, without text of the client.
+        """
         if key not in self._warned:
             self._warned.add(key)
             self.log(level, text)

@@ -11,16 +11,41 @@ from botyard.units import clamp, mm
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
 GYRO_SCALE: Final = math.radians(1.626)
-"""Turn rate of one unit, rad/s: ``GyroScaler`` of clients (formats §2.2)."""
+"""Turn rate for one unit of a gyro reading, rad/s; ``GyroScaler`` of clients (formats §2.2)."""
 GYRO_TEMPERATURE: Final = 128
 """Temperature byte; clients do not use it."""
 
 
 def ticks(way: float, spec: PioneerSpec) -> int:
-    """Return the count of a wheel encoder after a distance of the wheel, m."""
+    """Return the count of a wheel encoder.
+
+    Parameters
+    ----------
+    way : float
+        Distance that the wheel has rolled, m; negative backwards.
+    spec : PioneerSpec
+        Model with `ticks_per_mm`.
+
+    Returns
+    -------
+    int
+        Ticks, not yet wrapped to the 32 bits of the packet.
+    """
     return round(mm(way) * spec.ticks_per_mm)
 
 
 def gyro_reading(rate: float) -> int:
-    """Return the 10-bit gyro reading at a turn rate, rad/s, CCW positive."""
+    """Return the reading of a gyro at a turn rate.
+
+    Parameters
+    ----------
+    rate : float
+        Turn rate, rad/s, counter-clockwise positive.
+
+    Returns
+    -------
+    int
+        0 to 1023. At rest it is `GYRO_CENTER`; beyond about ±14.5 rad/s it is
+        saturated.
+    """
     return round(clamp(GYRO_CENTER + rate / GYRO_SCALE, 0, 1023))

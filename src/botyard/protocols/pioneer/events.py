@@ -24,7 +24,7 @@ class LogLine:
     Attributes
     ----------
     level : Level
-        Severity.
+        Severity of the line.
     text : str
         The line. Text of the client is marked and has no control characters.
     """
@@ -58,7 +58,7 @@ class ExitRequested:
     Attributes
     ----------
     status : int
-        Exit status.
+        Exit status of the simulator's process.
     command : str
         Name of the command, for the log.
     crash : bool

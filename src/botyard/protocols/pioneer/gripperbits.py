@@ -11,7 +11,19 @@ LAYOUTS = ("aria", "p2os")
 
 
 def aria(g: GripperState) -> int:
-    """Return the byte in ARIA's layout: SIP byte 14, and the gripper packet."""
+    """Return the byte in ARIA's layout: SIP byte 14, and the gripper packet.
+
+    Parameters
+    ----------
+    g : GripperState
+        State of paddles, lift and beams.
+
+    Returns
+    -------
+    int
+        Bits 0 to 7: paddles not open, lift between its ends, outer and inner beam
+        broken, left and right paddle without contact, lift moves, paddles move.
+    """
     return (
         (not g.open) << 0
         | (not (g.lift_up or g.lift_down)) << 1
@@ -27,7 +39,18 @@ def aria(g: GripperState) -> int:
 def p2os(g: GripperState) -> int:
     """Return the byte in the layout of Player's p2os driver: SIP byte 14.
 
-    Its beams are among the digital inputs; see `p2os_inputs`.
+    In this layout, the beams are among the digital inputs; see `p2os_inputs`.
+
+    Parameters
+    ----------
+    g : GripperState
+        State of paddles, lift and beams.
+
+    Returns
+    -------
+    int
+        Bits 0 to 2: open, closed, paddles move. Bits 4 to 6: lift up, lift down, lift
+        moves.
     """
     return (
         g.open << 0
@@ -40,10 +63,31 @@ def p2os(g: GripperState) -> int:
 
 
 def p2os_inputs(g: GripperState, inputs: int) -> int:
-    """Return digital inputs with beams in bits 1 and 2; 1 is broken."""
+    """Return digital inputs with the beams in bits 1 and 2: 1 if the beam is broken.
+
+    Parameters
+    ----------
+    g : GripperState
+        State with the two beams.
+    inputs : int
+        First byte of digital inputs. Its bits 1 and 2 are replaced.
+
+    Returns
+    -------
+    int
+        The byte with the outer beam in bit 1, and the inner beam in bit 2.
+    """
     return inputs & 0b1111_1001 | g.outer_beam << 1 | g.inner_beam << 2
 
 
 def switches(g: GripperState, layout: str) -> int:
-    """Return byte 14 of the SIP in one of the `LAYOUTS`."""
+    """Return the gripper's byte 14 of the SIP in one of the `LAYOUTS`.
+
+    Parameters
+    ----------
+    g : GripperState
+        State of paddles, lift and beams.
+    layout : str
+        ``p2os`` for Player's driver. Any other text counts as ``aria``.
+    """
     return p2os(g) if layout == "p2os" else aria(g)

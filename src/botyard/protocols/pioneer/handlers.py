@@ -1,8 +1,8 @@
 """Command handlers: one small function per command, and the dispatch table.
 
 This module has the commands of every Pioneer robot, `accessoryhandlers` the commands of
-its accessories, and `simhandlers` those of the simulator. Numbers on the wire are
-millimetres and degrees; they leave this module as metres and radians. Source:
+its accessories, and `simhandlers` the commands of the simulator. Numbers on the wire
+are millimetres and degrees; they leave this module as metres and radians. Source:
 pioneer-protocol §4.
 """
 
@@ -44,13 +44,14 @@ def _signed_byte(value: int) -> int:
 
 
 def _pulse(session: Conversation, packet: Packet) -> None:
-    """Do nothing (keep-alive): every packet has already reset the watchdog.
+    """Do nothing: a keep-alive, like any packet, has already reset the watchdog.
 
-    A second OPEN is also ignored.
+    A second OPEN is handled in the same way.
     """
 
 
 def _close(session: Conversation, packet: Packet) -> None:
+    # The flag is set before the session ends, because the server reads it at the end.
     session.has_sent_close = True
     session.close("the client sent CLOSE")
 
@@ -70,9 +71,9 @@ def _config(session: Conversation, packet: Packet) -> None:
 def _moved(session: Conversation) -> RobotPort:
     """Return the robot for a motion command.
 
-    It logs once that such commands are ignored while the motors are off.
+    The function logs once that such commands are ignored while the motors are off.
     """
-    # Once per session, because a client may send such a command in each of its cycles.
+    # One warning per session, because clients may send such a command in each cycle.
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
         session.log(
@@ -90,6 +91,8 @@ def _enable(session: Conversation, packet: Packet) -> None:
         session.log(Level.WARNING, f"the motors stay off: {why}")
     # The board keeps the motors off, for example while the E-stop is pressed.
     session.motors_on = on and not why
+    # Pass the command on although it is refused at present: the controller board
+    # decides.
     session.port.enable_motors(on)
 
 
@@ -148,7 +151,19 @@ def _setrv(session: Conversation, packet: Packet) -> None:
 
 
 def _ramp(session: Conversation, axis: int, value: float) -> None:
-    """Set a ramp: a positive value is an acceleration, a negative one a deceleration."""
+    """Set a ramp: a positive value is an acceleration, a negative one a deceleration.
+
+    Parameters
+    ----------
+    session : Conversation
+        Session of the client.
+    axis : int
+        0 forwards, 1 to the left, 2 turn.
+    value : float
+        Acceleration, m/s², or rad/s² for the turn. The sign selects the ramp that is
+        set.
+    """
+    # Zero is an acceleration, like every value without a minus sign.
     if value >= 0.0:
         session.port.set_ramp(axis, accel=value)
     else:
@@ -196,6 +211,7 @@ def _digout(session: Conversation, packet: Packet) -> None:
 
 def _bumpstall(session: Conversation, packet: Packet) -> None:
     """Set the bumpers that stall the robot: 0 none, 1 front, 2 rear, 3 both."""
+    # Higher bits have no meaning, so they are ignored.
     session.bumpstall = packet.integer() & 3
 
 
@@ -208,13 +224,15 @@ def _digtemptest(session: Conversation, packet: Packet) -> None:
 
 
 def _spoof_temperature(session: Conversation, packet: Packet) -> None:
+    # The SIP has a signed byte for the temperature.
     session.port.electrics.temperature = int(units.clamp(packet.integer(), -128, 127))
 
 
 def _tty(session: Conversation, packet: Packet) -> None:
     session.log(
         Level.INFO,
-        f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"',
+        f"serial output of the command {command_name(packet.id)}: "
+        f'"{shown(packet.string(), MAX_TEXT)}"',
     )
 
 
@@ -228,13 +246,28 @@ def _message(session: Conversation, packet: Packet) -> None:
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
-    """Return the dispatch table for the user's compatibility options (§4.3, §4.4)."""
+    """Return the dispatch table for the user's compatibility options (§4.3, §4.4).
+
+    Parameters
+    ----------
+    laser_compat : bool
+        Whether 35 to 38 are commands of an old simulated laser, as ARIA sends them, or
+        commands of a real robot's analogue port and gripper.
+    srisim_compat : bool
+        Whether 62 and 66 to 69 are commands of the old SRIsim.
+
+    Returns
+    -------
+    dict of int to callable
+        Handler of each supported command number. Others are not supported.
+    """
     # Later tables replace earlier entries, so the order decides what a number with two
     # meanings does.
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
     handlers |= (
         accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
     )
+    # This table is the last, because its old meanings replace entries of the others.
     if srisim_compat:
         handlers |= simhandlers.SRISIM
     return handlers

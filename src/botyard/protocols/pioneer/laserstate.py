@@ -16,7 +16,7 @@ from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 MAX_READINGS: Final = 3601
 """Limit of the readings in a scan that a client can configure: 0.1° over 360°.
 
-It bounds the cost of a step.
+The limit bounds the cost of a step.
 """
 
 
@@ -26,9 +26,23 @@ class LaserState:
     Parameters
     ----------
     port : RobotPort
-        The robot.
+        Robot with the laser.
     index : int
         Index of the laser.
+
+    Attributes
+    ----------
+    mode : int
+        0 off, 1 packets 0x60, 2 packets 0x61.
+    start_deg, end_deg : float
+        Bearings of the first and last reading, degrees, counter-clockwise from the
+        laser's x-axis, as the client set them.
+    increment_deg : float
+        Spacing of the readings, degrees.
+    reverse : bool
+        Whether the readings are sent clockwise.
+    version : int
+        Increases when the layout of the packets changes.
     """
 
     def __init__(self, port: RobotPort, index: int) -> None:
@@ -48,34 +62,60 @@ class LaserState:
         self._teleports = port.teleports
 
     def switch(self, mode: int) -> None:
-        """Set the mode: 0 off, 1 packets 0x60, 2 packets 0x61; any other counts as 1."""
+        """Set the mode: 0 off, 1 packets 0x60, 2 packets 0x61; any other counts as 1.
+
+        Parameters
+        ----------
+        mode : int
+            Argument of SIM_LRF_ENABLE. The robot measures only while a session wants
+            it.
+        """
         mode = mode if mode in (0, 2) else 1
         if mode and not self.mode:
             self._moved = True
         self.mode = mode
-        # Cached packets have another layout now.
+        # The layout of the packets changes, so cached packets are invalid.
         self.version += 1
         self.port.subscribe_laser(self.index, mode > 0)
 
     def set_start(self, degrees: int) -> None:
-        """Set the first bearing, degrees."""
+        """Set the first bearing, degrees.
+
+        Parameters
+        ----------
+        degrees : int
+            Bearing, counter-clockwise. A start above the end makes a clockwise scan.
+        """
         self.start_deg = float(degrees)
         self._configure()
 
     def set_end(self, degrees: int) -> None:
-        """Set the last bearing, degrees."""
+        """Set the last bearing, degrees.
+
+        Parameters
+        ----------
+        degrees : int
+            Bearing, counter-clockwise from the laser's x-axis.
+        """
         self.end_deg = float(degrees)
         self._configure()
 
     def set_increment(self, hundredths: int) -> None:
-        """Set the spacing, hundredths of a degree."""
+        """Set the spacing, hundredths of a degree.
+
+        Parameters
+        ----------
+        hundredths : int
+            Spacing; its sign is ignored. 0 gives no readings until the next setting.
+        """
         self.increment_deg = abs(hundredths) / 100.0
         self._configure()
 
     def _configure(self) -> None:
         """Apply the settings, which arrive one by one.
 
-        Too many readings are spread over the field of view.
+        If these are more than `MAX_READINGS` readings, that number of readings is
+        spread over the field of view.
         """
         lowest, step, count, self.reverse = scan_geometry(
             self.start_deg, self.end_deg, self.increment_deg
@@ -89,7 +129,7 @@ class LaserState:
     def take_moved(self) -> bool:
         """Return whether the robot was teleported since the last scan.
 
-        It resets the flag, so it must be called once per scan.
+        The call resets the flag, so make it exactly once per scan.
         """
         teleports = self.port.teleports
         moved = self._moved or teleports != self._teleports
@@ -97,7 +137,18 @@ class LaserState:
         return moved
 
     def report(self, state: RobotState) -> bytes:
-        """Return the packets of this period's scan; empty while the laser is off."""
+        """Return the packets of this period's scan; empty while the laser is off.
+
+        Parameters
+        ----------
+        state : RobotState
+            State after the step. Packets 0x60 contain its odometry.
+
+        Returns
+        -------
+        bytes
+            Concatenated packets. Each call counts as a sent scan (`take_moved`).
+        """
         if not self.mode:
             return b""
         moved = self.take_moved()

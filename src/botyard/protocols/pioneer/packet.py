@@ -21,9 +21,11 @@ MAX_PACKET: Final = 3 + MAX_LENGTH
 MAX_DATA: Final = 195
 """Limit of the data bytes in a sent packet.
 
-The length byte is then 198, beyond which p2os refuses a packet (§1, FRM-011).
+A packet with this number of data bytes has the length byte 198. The driver p2os refuses
+packets with a higher one (§1, FRM-011).
 """
 
+# Clients send any text, so the log needs a bound.
 MAX_TEXT: Final = 127
 """Limit of the characters of a client's text that are logged."""
 
@@ -37,10 +39,24 @@ def checksum(payload: bytes | bytearray | memoryview) -> int:
 
     It is the 16-bit sum of big-endian pairs; a remaining byte is XORed into the low
     byte.
+
+    Source: pioneer-protocol §1.
+
+    Parameters
+    ----------
+    payload : bytes-like
+        ID and arguments, without header, length byte and the checksum itself.
+
+    Returns
+    -------
+    int
+        0 to 65535. On the wire the high byte comes first.
     """
     # Sums of slices run in C, unlike a loop over pairs.
     n = len(payload) & ~1
     total = (sum(payload[0:n:2]) << 8) + sum(payload[1:n:2])
+    # The carries may be dropped at the end, because addition modulo 2^16 is
+    # associative.
     total &= 0xFFFF
     return total ^ payload[-1] if len(payload) & 1 else total
 
@@ -48,13 +64,25 @@ def checksum(payload: bytes | bytearray | memoryview) -> int:
 def frame(packet_id: int, data: bytes = b"") -> bytes:
     """Return a complete packet.
 
+    Parameters
+    ----------
+    packet_id : int
+        Command number (client) or packet type (robot), 0 to 255.
+    data : bytes
+        Arguments, at most `MAX_DATA` bytes.
+
+    Returns
+    -------
+    bytes
+        Header, length byte, ID, arguments and checksum: ``len(data) + 6`` bytes.
+
     Raises
     ------
     ValueError
         There are more than `MAX_DATA` data bytes. This is an internal error, because
         clients would refuse the packet.
     """
-    # Checked in one place: builders of packets limit their own lists before.
+    # The length is only checked here: builders of packets limit their lists before.
     if len(data) > MAX_DATA:
         raise ValueError(
             f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}"
@@ -73,6 +101,16 @@ def int_argument(value: int) -> bytes:
     """Return an integer argument of a command: sign as the type byte, then size as u16.
 
     The range is −65535 to 65535.
+
+    Parameters
+    ----------
+    value : int
+        Argument in the unit of the command. Beyond ±65535 it is saturated.
+
+    Returns
+    -------
+    bytes
+        Type byte 3B (positive or 0) or 1B (negative), and the absolute value (§1).
     """
     # The sign is in the type byte, so the size uses all 16 bits.
     size = min(abs(value), 0xFFFF)
@@ -85,13 +123,37 @@ def string_argument(text: bytes) -> bytes:
     """Return a string argument of a command: type byte, length, characters.
 
     At most `MAX_DATA` − 4 characters are sent.
+
+    Parameters
+    ----------
+    text : bytes
+        Characters. A longer text is cut without an error.
+
+    Returns
+    -------
+    bytes
+        Type byte 2B, length and characters, without a NUL (§1).
     """
     text = text[: MAX_DATA - 4]
     return bytes((ARG_STRING, len(text))) + text
 
 
 def command(number: int, argument: int | bytes | None = None) -> bytes:
-    """Return a command packet of a client, with an integer, a string, or no argument."""
+    """Return a command packet of a client, with an integer, a string, or no argument.
+
+    Parameters
+    ----------
+    number : int
+        Command number, one of `commands.C`.
+    argument : int or bytes, optional
+        Integer argument in the unit of the command, saturated at ±65535, or text. By
+        default there is no argument, which robots read as 0.
+
+    Returns
+    -------
+    bytes
+        Complete packet.
+    """
     if argument is None:
         return frame(number)
     return frame(
@@ -106,6 +168,11 @@ class Reader:
     """Reader of the data of a packet, from front to back.
 
     Values beyond the end are 0 (FRM-006).
+
+    Parameters
+    ----------
+    data : bytes
+        Arguments of the packet, without ID and checksum. They are not copied.
     """
 
     __slots__ = ("_at", "_data")
@@ -153,14 +220,32 @@ class Reader:
         return self._number(4, True)
 
     def take(self, n: int) -> bytes:
-        """Read the next `n` bytes, fewer at the end."""
+        """Read the next `n` bytes, fewer at the end.
+
+        Parameters
+        ----------
+        n : int
+            Number of bytes; 0 or more.
+
+        Returns
+        -------
+        bytes
+            At most `n` bytes; empty beyond the end.
+        """
         chunk = self._data[self._at : self._at + n]
         self._at += n
         return chunk
 
     def text(self) -> str:
-        """Read a NUL-terminated string, or the rest."""
+        """Read a string up to a NUL, or to the end of the bytes.
+
+        Returns
+        -------
+        str
+            Characters in Latin-1, which can decode all bytes, without the NUL.
+        """
         end = self._data.find(b"\0", self._at)
+        # A text at the end of a packet may lack its NUL.
         end = len(self._data) if end < 0 else end
         chunk = self._data[self._at : end]
         self._at = end + 1
@@ -183,14 +268,20 @@ class Packet:
     data: bytes
 
     def reader(self) -> Reader:
-        """Return a reader of the data."""
+        """Return a reader of the packet's arguments."""
         return Reader(self.data)
 
     def integer(self) -> int:
         """Return the integer argument: type byte, then size; 0 if absent.
 
         Any type other than 1B counts as positive (§1).
+
+        Returns
+        -------
+        int
+            −65535 to 65535, in the unit of the command.
         """
+        # A truncated argument counts as absent.
         if len(self.data) < 3:
             return 0
         value: int = struct.unpack_from("<H", self.data, 1)[0]
@@ -205,12 +296,27 @@ class Packet:
         """Return a "2 bytes" argument as (low byte, high byte), each 0 to 255.
 
         The signed value is rebuilt first (§1).
+
+        Clients send a pair with a negative high byte as a negative integer, so the two
+        bytes cannot be read directly from the data.
+
+        Returns
+        -------
+        tuple of int
+            Low and high byte. The command defines whether they are signed.
         """
         value = self.integer() & 0xFFFF
         return value & 0xFF, value >> 8
 
     def string(self) -> str:
-        """Return the string argument: type byte, length, characters."""
+        """Return the string argument: type byte, length, characters.
+
+        Returns
+        -------
+        str
+            Characters in Latin-1, without NULs at the end. It is shorter than the
+            stated length if the packet ends before, and empty without an argument.
+        """
         if len(self.data) < 2:
             return ""
         return self.data[2 : 2 + self.data[1]].rstrip(b"\0").decode("latin-1")
@@ -223,7 +329,7 @@ class ParserCounts:
     Attributes
     ----------
     packets : int
-        Valid packets.
+        Number of valid packets.
     bad_checksums, bad_lengths : int
         Headers followed by a wrong checksum or an impossible length.
     garbage : int
@@ -237,7 +343,7 @@ class ParserCounts:
 
     @property
     def errors(self) -> int:
-        """Number of bad headers."""
+        """Number of headers that were followed by a wrong checksum or an impossible length."""
         return self.bad_checksums + self.bad_lengths
 
 
@@ -254,8 +360,25 @@ class Parser:
         self._buffer = bytearray()
         self.counts = ParserCounts()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bytes of an incomplete packet are kept."""
+        return not self._buffer
+
     def feed_bytes(self, data: bytes) -> list[Packet]:
-        """Feed bytes, and return the packets that they complete."""
+        """Feed bytes, and return the packets that they complete.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
+
+        Returns
+        -------
+        list of Packet
+            Packets with a valid checksum, oldest first. Invalid ones are counted in
+            `counts`.
+        """
         buffer, counts, packets = self._buffer, self.counts, []
         buffer += data
         at = 0
@@ -274,6 +397,7 @@ class Parser:
 
             counts.garbage += start - at
             at = start
+            # The bytes up to here do not contain the length byte yet.
             if len(buffer) < at + 3:
                 break
             length = buffer[at + 2]
@@ -293,13 +417,17 @@ class Parser:
             payload = bytes(buffer[at + 3 : end - 2])
             # The checksum is the only big-endian number of the protocol.
             if checksum(payload) == int.from_bytes(buffer[end - 2 : end], "big"):
+                # `MIN_LENGTH` makes sure that there is an ID.
                 packets.append(Packet(payload[0], payload[1:]))
                 counts.packets += 1
                 at = end
             else:
+                # As after a bad length, skip only the header: a packet may start inside
+                # the damaged one.
                 counts.bad_checksums += 1
                 counts.garbage += 2
                 at += 2
 
+        # One deletion per call: each deletion copies the remaining bytes.
         del buffer[:at]
         return packets

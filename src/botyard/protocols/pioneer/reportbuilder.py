@@ -35,9 +35,9 @@ from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 log = logging.getLogger("botyard.devices")
 
 STALL_BITS = 0x0101
-"""Bits of a stall of both wheels."""
+"""Bits of ``Sip.stall_bumpers`` for a stall of both wheels."""
 FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
-"""Contact switches of each side, in the same field."""
+"""Bits of all front, and of all rear contact switches in ``Sip.stall_bumpers``."""
 DEVICE_BITS: Final = {
     "stall_bumpers": FRONT_BITS | REAR_BITS,
     "flags": 0xFFFF,
@@ -65,7 +65,7 @@ DEVICE_SIMSTAT: Final = frozenset(
 In ``flags`` they may set only bit 1.
 """
 SONAR_BITS = 0b11110
-"""Bits of all four sonar arrays."""
+"""Bits of ``Sip.flags`` that report all four sonar arrays as switched on."""
 
 _I16 = (-0x8000, 0x7FFF)
 _U16 = (0, 0xFFFF)
@@ -85,7 +85,20 @@ def _i32(value: float) -> int:
 
 
 def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
-    """Return index and range of up to 32 sonar readings from `first`, in range units."""
+    """Return index and range of up to 32 sonar readings from `first`, in range units.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot. Its ranges are in m; `range_conv` of its model is mm for each unit.
+    first : int
+        Index of the first transducer.
+
+    Returns
+    -------
+    list of (int, int)
+        Index of the transducer, and range, 0 to 65535. It is empty without a sonar.
+    """
     sonar = port.sonar()
     if sonar is None:
         return []
@@ -101,7 +114,15 @@ def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
 def is_stalled_by(bits: int, bumpstall: int) -> bool:
     """Return whether contact switches stall the robot.
 
-    Front switches do with bit 0 of `bumpstall`, rear ones with bit 1 (§4.1).
+    Front switches stall it if bit 0 of `bumpstall` is set, rear switches if bit 1 is
+    set (§4.1).
+
+    Parameters
+    ----------
+    bits : int
+        Contact switches in the layout of the SIP's stall field (§5).
+    bumpstall : int
+        Argument of BUMPSTALL: 0 none, 1 front, 2 rear, 3 both.
     """
     return bool(
         (bits & FRONT_BITS and bumpstall & 1) or (bits & REAR_BITS and bumpstall & 2)
@@ -109,7 +130,17 @@ def is_stalled_by(bits: int, bumpstall: int) -> bool:
 
 
 def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
-    """Return the field of stalls and contact switches (§5)."""
+    """Return the field of stalls and contact switches (§5).
+
+    Parameters
+    ----------
+    is_stalled : bool
+        Whether an obstacle blocks the robot.
+    bits : int
+        Contact switches, as `FRONT_BITS` and `REAR_BITS`. Other bits are ignored.
+    bumpstall : int
+        Bumpers whose contact counts as a stall of both wheels.
+    """
     return (
         STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0
     ) | bits & (FRONT_BITS | REAR_BITS)
@@ -139,16 +170,25 @@ def build_sip(
         Bumpers that stall the robot: bit 0 front, bit 1 rear.
     gripper_layout : str
         One of `gripperbits.LAYOUTS`.
+
+    Returns
+    -------
+    Sip
+        Integers in the protocol's units. Positions wrap at 16 bits; all others
+        saturate.
     """
     p = port.spec.pioneer
     forward, turn = units.mm(state.twist.vx), state.twist.w / p.diff_conv
     digin = port.digital_inputs()[0]
     grip = port.gripper_state()
+
     # Player's driver reads the beams from the digital inputs.
     if grip is not None and gripper_layout == "p2os":
         digin = gripperbits.p2os_inputs(grip, digin)
+
     flags = (1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0)
     bits = port.report_bits()
+
     sip = Sip(
         x=units.to_int_wrapped(units.mm(state.pose_odom.x) / p.dist_conv, 16),
         y=units.to_int_wrapped(units.mm(state.pose_odom.y) / p.dist_conv, 16),
@@ -160,13 +200,14 @@ def build_sip(
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
         digin=digin,
-        # Device bits are added below: the controller board sets them here and in the
-        # temperature.
+        # The bits of devices are added below; the controller board sets this field and
+        # the temperature.
         digout=0,
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         lat_vel=_i16(units.mm(state.twist.vy)),
         temperature=0,
     )
+
     for name in bits.keys() & DEVICE_BITS.keys() - {"stall_bumpers"}:
         setattr(sip, name, getattr(sip, name) | bits[name] & DEVICE_BITS[name])
     return sip
@@ -175,9 +216,30 @@ def build_sip(
 def build_config(
     spec: RobotSpec, state: RobotState, name: str, firmware: str
 ) -> Config:
-    """Return a CONFIGpac with the model's limits as maxima, and the settings in force."""
+    """Return a CONFIGpac with the model's limits as maxima, and the settings in force.
+
+    Devices of the model's equipment fill in further fields, such as bumpers or gripper.
+    A device that raises is logged, and leaves its fields out.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robot, with its limits in SI units.
+    state : RobotState
+        State with the limits and ramps that the client has set.
+    name : str
+        Robot's name that clients see; it may identify the simulator (§3).
+    firmware : str
+        Version text. Clients expect ``S.`` at its start in a simulator.
+
+    Returns
+    -------
+    Config
+        Speeds and accelerations in mm and degrees, saturated at 65535.
+    """
     top, top_acc = spec.limits.max_speed, spec.limits.top_accel
     omni = top.y > 0.0
+
     config = Config(
         class_name=spec.pioneer.class_name,
         subclass=spec.pioneer.subclass,
@@ -202,6 +264,7 @@ def build_config(
         lat_acc=_u16(units.mm(state.accel.y)),
         lat_decel=_u16(units.mm(state.decel.y)),
     )
+
     for device in spec.equipment:
         shown = find_device(device.type).pioneer
         # Most devices have no fields in this packet.
@@ -232,7 +295,15 @@ def build_config(
 def _simstat(
     shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> dict[str, int]:
-    """Return the SIMSTAT fields of a device, as integers of the packet."""
+    """Return the SIMSTAT fields of a device, as integers of the packet.
+
+    Parameters
+    ----------
+    shown : PioneerFields
+        Description of the device's fields for this protocol.
+    spec, reading : DeviceSpec, object
+        The device and its newest reading.
+    """
     assert shown.simstat is not None
     return {
         name: _i32(value)
@@ -242,7 +313,21 @@ def _simstat(
 
 
 def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
-    """Return the state of the simulation, with the robot's true pose."""
+    """Return the state of the simulation, with the robot's true pose.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot, with step lengths in s, and devices such as a GPS.
+    state : RobotState
+        State after the step; its true pose is sent, not the odometry.
+
+    Returns
+    -------
+    SimStat
+        Lengths in mm, angles in degrees; GPS fields as a device of the robot fills
+        them.
+    """
     timing, pose, error = port.timing, state.pose_world, state.odometry_error
     stat = SimStat(
         flags=(1 if port.has_map else 0) | 4,
@@ -256,6 +341,7 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
         error_y=_i32(units.mm(error.y) * 1e7),
         error_th=_i32(units.deg(error.a) * 1e7),
     )
+
     for reader in port.devices.values():
         shown = reader.kind.pioneer
         if shown is not None and shown.simstat is not None:
@@ -273,7 +359,16 @@ def build_siminfo(
 ) -> SimInfo:
     """Return the identification of the simulator, and the robot's sonar and lasers.
 
-    They are named ``robot.type:number``.
+    Devices are named ``robot.type:number``.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot that the packet describes.
+    application, version : str
+        Name and version of the simulator.
+    flags : int
+        Bit 0 it has an interactive page, bit 1 it was restarted after a crash.
     """
     spec = port.spec
     devices = (
@@ -291,7 +386,15 @@ def build_siminfo(
 
 
 def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
-    """Return the ticks of the wheels."""
+    """Return the ticks of the wheels.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot. Without a device that measures its wheels, both counts are 0.
+    state : RobotState
+        Not used; builders of all packets have the same parameters.
+    """
     ways = 0.0, 0.0
     for reader in port.devices.values():
         shown = reader.kind.pioneer
@@ -309,7 +412,15 @@ GYRO_READINGS = 4
 
 
 def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
-    """Return the turn rate of the last step, read by a gyro without error and drift."""
+    """Return the turn rate of the last step, read by a gyro without error and drift.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Not used.
+    state : RobotState
+        State after the step, with the turn rate in rad/s.
+    """
     reading = encoders.gyro_reading(state.twist.w)
     return accessories.Gyro(
         readings=[(reading, encoders.GYRO_TEMPERATURE)] * GYRO_READINGS
@@ -317,7 +428,15 @@ def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
 
 
 def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickReport:
-    """Return the state of the joystick."""
+    """Return the state of the joystick.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot. Axes of its joystick are −1 to 1, and the throttle is 0 to 1.
+    state : RobotState
+        Not used.
+    """
     j = port.electrics.joystick
     return accessories.JoystickReport(
         button1=int(j.button1),
@@ -329,7 +448,15 @@ def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickRe
 
 
 def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
-    """Return the digital and analogue lines."""
+    """Return the digital and analogue lines.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot, with the lines of its controller board.
+    state : RobotState
+        Not used.
+    """
     e = port.electrics
     return accessories.Io(
         inputs=port.digital_inputs(), outputs=bytes((e.digout,)), analog=e.analog
@@ -337,7 +464,15 @@ def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
 
 
 def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperReport:
-    """Return the switches of the gripper in ARIA's layout; kind 0 without a gripper."""
+    """Return the switches of the gripper in ARIA's layout; kind 0 without a gripper.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot that the packet describes.
+    state : RobotState
+        Not used.
+    """
     grip = port.gripper_state()
     if grip is None:
         return accessories.GripperReport()
@@ -369,6 +504,11 @@ def laser_packets(
         Laser index and flags, for 0x61.
     reverse : bool
         Whether to send the readings clockwise, from the left end.
+
+    Returns
+    -------
+    bytes
+        Packets in the order of `first`; ranges in mm, saturated at 65535.
     """
     order = slice(None, None, -1) if reverse else slice(None)
     ranges = (
@@ -377,7 +517,7 @@ def laser_packets(
     strengths: list[int] = []
     # Only packets 0x61 have room for reflectance.
     if packet_type == P.LASER2:
-        bright = scan.intensities[order]
+        bright = scan.returns[order]
         strengths = np.where(bright > 1, np.minimum(bright - 1, 255), 0).tolist()
 
     x, y = _i16(units.mm(state.pose_odom.x)), _i16(units.mm(state.pose_odom.y))
@@ -409,6 +549,13 @@ def scan_geometry(
     A scan starts at `start_deg`; from a start above the end it runs clockwise. The
     number of rays is ceil(ceil(span) / increment) + 1 (§7, LAS-006). An increment of 0
     gives no readings.
+
+    Parameters
+    ----------
+    start_deg, end_deg : float
+        Bearings of the first and last reading, degrees, counter-clockwise.
+    increment_deg : float
+        Spacing, degrees; 0 or more.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Packets that a robot sends: layouts in both directions, in the wire's own units.
+"""Packets that a robot sends: layouts in both directions, in the units of the protocol.
 
 Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a
 client's side. Field names state the unit if it is not the protocol's scaled unit.
@@ -20,6 +20,7 @@ READINGS_PER_PACKET: Final = 32
 
 # All numbers of the protocol are little-endian without padding; only the checksum is
 # big-endian.
+# The sonar readings vary in number, so the SIP is packed in three parts.
 _SIP_HEAD = struct.Struct("<hhhhhBHhHBB")
 _SIP_TAIL = struct.Struct("<BBBBBHBhHhbb")
 _SONAR = struct.Struct("<BH")
@@ -45,7 +46,7 @@ class Sip:
         Bit 0 left wheel stalled, 1 to 7 rear bumpers, 8 right wheel stalled, 9 to 15
         front bumpers.
     control : int
-        Heading set-point.
+        Heading set-point in angle units.
     flags : int
         Bit 0 motors on, 1 to 4 sonar arrays on, 5 E-stop.
     compass : int
@@ -55,7 +56,7 @@ class Sip:
     timer_low, gripper, analog : int
         Bytes after the sonar readings; the second is the gripper state.
     digin, digout : int
-        Digital lines.
+        Digital inputs and outputs, one bit for each line.
     battery10 : int
         Battery voltage, dV, 16 bits.
     charge_state : int
@@ -97,11 +98,21 @@ class Sip:
     faults: int = 0
     lat_vel: int = 0
     temperature: int = -128
+    # 0 means "not available", so a battery that is really empty cannot be reported.
     soc: int = 0
     moving: bool = False
 
     def encode(self) -> bytes:
-        """Return the packet: 41 + 3·N bytes for N sonar readings."""
+        """Return a SIP with these values: 41 + 3·N bytes for N sonar readings.
+
+        Raises
+        ------
+        ValueError
+            There are more than 53 sonar readings, which do not fit into a packet.
+        struct.error
+            A value does not fit into its field. `reportbuilder` saturates values
+            before.
+        """
         head = _SIP_HEAD.pack(
             self.x,
             self.y,
@@ -130,11 +141,18 @@ class Sip:
             self.temperature,
             self.soc,
         )
+        # The type alone reports whether the robot moves; the bytes inside are the same.
         return frame(P.SIP_MOVING if self.moving else P.SIP, head + sonar + tail)
 
     @classmethod
     def decode(cls, packet: Packet) -> Sip:
-        """Return the SIP in a packet; fields that an older robot leaves out are 0."""
+        """Return the SIP in a packet; fields that an older robot leaves out are 0.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x32 or 0x33.
+        """
         r = packet.reader()
         sip = cls(
             x=r.i16(),
@@ -152,7 +170,7 @@ class Sip:
         n = r.u8()
         # The count comes from the packet, so it is checked against the remaining bytes.
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
-        # Drops a truncated reading, so that it is not read as the next fields.
+        # A truncated reading is skipped, so that it is not read as the next fields.
         if len(sip.sonar) < n:
             r.take(r.remaining)
 
@@ -169,11 +187,14 @@ class Sip:
             r.i16(),
             r.u16(),
         )
+        # The reader returns 0 at the end of the data, as older robots send shorter
+        # packets.
         sip.lat_vel, sip.temperature, sip.soc = r.i16(), r.i8(), r.i8()
         return sip
 
 
 # Name and struct code; "s" is a NUL-terminated string (§6; the order is the layout).
+# One table for both directions, so that encoder and decoder cannot differ.
 _CONFIG_LAYOUT: Final = (
     ("class_name", "s"),
     ("subclass", "s"),
@@ -247,6 +268,28 @@ class Config:
 
     Units are mm, deg and s. "top" fields are absolute maxima; "max" and acceleration
     fields are current settings.
+
+    Attributes
+    ----------
+    class_name, subclass : str
+        Class, such as ``Pioneer``, and model, such as ``p3dx-sh``: clients choose their
+        parameter file by the latter.
+    serial, name, firmware : str
+        Serial number (``SIM`` in a simulator), robot's name, and firmware version.
+    rot_vel_top, trans_vel_top, lat_vel_top : int
+        Absolute maxima of turn rate, deg/s, and speeds, mm/s.
+    rot_acc_top, trans_acc_top, lat_acc_top : int
+        Absolute maxima of accelerations, deg/s² and mm/s².
+    rot_vel_max, trans_vel_max, lat_vel_max : int
+        Limits in force, deg/s and mm/s.
+    rot_acc, rot_decel, trans_acc, trans_decel, lat_acc, lat_decel : int
+        Ramps in force, deg/s² and mm/s².
+    sip_cycle_ms, watchdog_ms : int
+        Period of SIPs, and timeout of the watchdog, ms.
+    has_gripper, front_sonar, rear_sonar, front_bumpers, rear_bumpers, has_gyro : int
+        Accessories: 0 for none.
+    ticks_mm : int
+        Ticks of a wheel encoder for each mm.
     """
 
     class_name: str = "Pioneer"
@@ -259,6 +302,7 @@ class Config:
     trans_acc_top: int = 0
     pwm_max: int = 400
     name: str = ""
+    # Robots send ten SIPs per second by default.
     sip_cycle_ms: int = 100
     host_baud: int = 0
     aux1_baud: int = 0
@@ -308,7 +352,15 @@ class Config:
     charge_threshold: int = 0
 
     def encode(self) -> bytes:
-        """Return the packet."""
+        """Return a CONFIGpac with these values.
+
+        Raises
+        ------
+        ValueError
+            The five texts together are too long for a packet.
+        struct.error
+            A value does not fit into its field; see `CONFIG_MAXIMA`.
+        """
         parts = []
         for name, code in _CONFIG_LAYOUT:
             value = getattr(self, name)
@@ -320,7 +372,13 @@ class Config:
 
     @classmethod
     def decode(cls, packet: Packet) -> Config:
-        """Return the CONFIGpac in a packet; missing fields are 0 or empty."""
+        """Return the CONFIGpac in a packet; missing fields are 0 or empty.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x20. Real robots of older firmware send fewer fields.
+        """
         r = packet.reader()
         take: dict[str, Callable[[], Any]] = {
             "s": r.text,
@@ -331,19 +389,40 @@ class Config:
         return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
 
 
-# The layout gives the order on the wire, and the class its order for readers: both must
-# agree.
+# The class lists its fields for readers, and the layout lists them for the wire: both
+# orders must agree.
 assert [f.name for f in fields(Config)] == [name for name, _ in _CONFIG_LAYOUT]
 
 
 def c_string(text: str, limit: int = 60) -> bytes:
-    """Return `text` as at most `limit` Latin-1 characters and a NUL."""
+    """Return `text` as at most `limit` Latin-1 characters and a NUL.
+
+    Parameters
+    ----------
+    text : str
+        Text. NULs are removed, and characters outside of Latin-1 become ``?``.
+    limit : int
+        Maximum number of characters without the final NUL.
+    """
     # A NUL inside would end the text early and shift all later fields.
     return text.replace("\0", "").encode("latin-1", "replace")[:limit] + b"\0"
 
 
 def sync2(name: str, class_name: str, subclass: str) -> bytes:
-    """Return the answer to SYNC2: three strings of at most 19 characters (§3, HSK-006)."""
+    """Return the answer to SYNC2: three strings of at most 19 characters (§3, HSK-006).
+
+    Parameters
+    ----------
+    name : str
+        Robot's name; some clients recognise a simulator by ``MobileSim`` (§3).
+    class_name, subclass : str
+        Class and model of the robot. Clients load the parameter file of the latter.
+
+    Returns
+    -------
+    bytes
+        Complete packet of type 2.
+    """
     return frame(
         P.SYNC2, b"".join(c_string(s, 19) for s in (name, class_name, subclass))
     )
@@ -379,8 +458,28 @@ class LaserPart:
     flags: int = 0
 
     def encode(self, packet_type: int) -> bytes:
-        """Return the packet."""
+        """Return a laser packet with this part of a scan.
+
+        Parameters
+        ----------
+        packet_type : int
+            0x60, or any other for 0x61.
+
+        Returns
+        -------
+        bytes
+            Complete packet.
+
+        Raises
+        ------
+        ValueError
+            Reflectance does not have as many values as the ranges (0x61), or the
+            readings do not fit into a packet.
+        struct.error
+            A value does not fit into its field.
+        """
         n = len(self.ranges_mm)
+        # Both packet types have these fields, but at different positions.
         head = struct.pack("<HHB", self.total, self.first, n)
         if packet_type == P.LASER1:
             pose = struct.pack("<hhh", self.x_mm, self.y_mm, self.th_deg)
@@ -388,15 +487,24 @@ class LaserPart:
 
         body = b"".join(
             struct.pack("<HBBB", r, s, 0, 0)
+            # `strict`, because a missing value would silently shorten the scan.
             for r, s in zip(self.ranges_mm, self.reflectance, strict=True)
         )
         return frame(P.LASER2, head + body + bytes((self.device, self.flags)))
 
     @classmethod
     def decode(cls, packet: Packet) -> LaserPart:
-        """Return the part of a scan in a packet of either type."""
+        """Return the part of a scan in a packet of either type.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x60 or 0x61. Truncated readings are left out.
+        """
         r = packet.reader()
         x = y = th = 0
+        # Type 0x60 starts with the pose; type 0x61 has none, and ends with device and
+        # flags.
         if packet.id == P.LASER1:
             x, y, th = r.i16(), r.i16(), r.i16()
         total, first, count = r.u16(), r.u16(), r.u8()

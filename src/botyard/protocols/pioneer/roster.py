@@ -1,7 +1,7 @@
 """`Roster`: timers and flags of many sessions as columns, with a row for each.
 
-One call finds all sessions of a simulation that have something to do. A session is in
-one roster at a time, and alone in its own before a server adds it to another.
+One call finds all sessions of a simulation that have work. A session is in one roster
+at a time: first alone in a new roster, until a server adds it to a common one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 STAMPS: Final = itertools.count(1)
-"""Source of versions: two sessions never have the same one."""
+"""Numbers for versions of sessions: no two sessions get the same version."""
 
 
 class Roster(Generic[S]):
@@ -107,14 +107,14 @@ class Roster(Generic[S]):
 
     def due(
         self, time_us: int, now: float, repeat_after: float, only: int | None = None
-    ) -> tuple[I8, I8]:
-        """Return rows with a report after a step, and rows with work of their own.
+    ) -> tuple[I8, I8, float]:
+        """Find the work after a step: rows with a report, with other work, next timer.
 
-        The session must attend to its work (`Session.attend`). `only` restricts the
+        For rows with other work, `Session.attend` must be called. `only` restricts the
         search to one row. Times are µs of simulated time, and s of wall time.
         """
         self._between(only)
-        find_due(
+        wake = find_due(
             self._span,
             time_us,
             now,
@@ -126,10 +126,12 @@ class Roster(Generic[S]):
             self._found,
             self._counts,
         )
-        return self._results()
+        return *self._results(), wake
 
     def expired(self, now: float) -> tuple[I8, I8, float]:
-        """Return rows to report again, rows with a timeout, and the next timer's time."""
+        """Return rows whose report is repeated, rows with a timeout, and the next
+        timer's time, s.
+        """
         self._between(None)
         wake = find_expired(
             self._span, now, self.walls, self.flags, self._found, self._counts
@@ -140,7 +142,7 @@ class Roster(Generic[S]):
         self._span[:] = (0, len(self.sessions)) if only is None else (only, only + 1)
 
     def _results(self) -> tuple[I8, I8]:
-        # Copies, because what follows may search again.
+        # Return copies, because the caller may search again while it uses the rows.
         due, asking = self._counts.tolist()
         return self._found[0, :due].copy(), self._found[1, :asking].copy()
 

@@ -1,19 +1,17 @@
 """Session of one client with one robot, on the robot's side; sans-I/O.
 
-Input goes to `receive_data`, `receive_eof`, `is_due` and `handle_timer`. Output comes
-from `data_to_send`, and events from `next_event`. Time is an argument: `now` is wall
-time in seconds from any origin; simulated time comes with the robot's snapshot. Bytes
-from the client never raise.
+Input is passed to `receive_data`, `receive_eof`, `is_due` and `handle_timer`. Output is
+returned by `data_to_send`, and events by `next_event`. Time is an argument: `now` is
+wall time in seconds from any origin; simulated time is read from the robot's snapshot.
+No bytes of the client raise an error.
 
-The handshake is the table `_HANDSHAKE`. The client drives it: SYNC0 → SYNC1 → SYNC2 →
-OPEN (pioneer-protocol §3).
+The handshake is in `botyard.protocols.pioneer.handshake`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Final
 
 from botyard.errors import DeniedError
@@ -24,6 +22,7 @@ from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings
 from botyard.protocols.pioneer.events import Event, Level, SessionClosed, SessionOpened
+from botyard.protocols.pioneer.handshake import STAGE_AFTER_SYNC, Stage, in_handshake
 from botyard.protocols.pioneer.kernels.schedule import (
     BOARD,
     DEADLINE,
@@ -32,10 +31,12 @@ from botyard.protocols.pioneer.kernels.schedule import (
     NEVER,
     OPEN,
     PLAIN,
+    PROMPT,
     REPEAT,
     REPEAT_PERIOD,
     SENT,
     SILENT,
+    SPOKE,
     WATCHDOG,
 )
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
@@ -49,63 +50,20 @@ from botyard.protocols.pioneer.roster import STAMPS, Roster
 from botyard.protocols.pioneer.simreports import MapChanged
 
 REPEAT_AFTER: Final = 0.15
-"""Wall time without a SIP after which the last state is repeated, s, or 1.5 steps.
-
-This happens when the simulation is paused or slow.
-"""
+"""Shortest wall time without a SIP after which the last state is repeated, s."""
 UNREAD_LOOK_US: Final = 300_000
-"""Simulated time until the watchdog looks again at a client with unread bytes, µs."""
+"""Simulated time until the watchdog checks again a client with unread bytes, µs."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
-"""Wall time after which a silent client gets no more SIPs, s, until it sends again.
-
-Source: HSK-024.
-"""
-
-
-class Stage(Enum):
-    """Stage of a session: the handshake's states, open, and closed."""
-
-    SYNC0 = auto()
-    SYNC1 = auto()
-    SYNC2 = auto()
-    # The handshake is complete, but there are no SIPs yet.
-    READY = auto()
-    OPEN = auto()
-    CLOSED = auto()
-
-
-# Stage after a SYNC packet: any number restarts there (out-of-order numbers are
-# adopted, HSK-007).
-_HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
-
-
-def in_handshake(stage: Stage, number: int) -> bool:
-    """Return whether a packet's number belongs to the handshake, at `stage`.
-
-    After the handshake, a client that lost the answer may start over, except with
-    SYNC1, whose number is then OPEN's.
-    """
-    return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (
-        stage is Stage.READY and number in (P.SYNC0, P.SYNC2)
-    )
-
-
-def stage_after(stage: Stage, number: int) -> Stage:
-    """Return the stage after a client's packet of this number, from `stage`."""
-    if in_handshake(stage, number):
-        return _HANDSHAKE.get(number, stage)
-    if number == C.OPEN:
-        return Stage.OPEN
-    return Stage.CLOSED if number == C.CLOSE else stage
+"""Wall time after which a silent client gets no more SIPs, s (HSK-024)."""
+PLAIN_COMMANDS: Final = frozenset((C.PULSE, C.VEL, C.RVEL, C.LATVEL))
+"""Commands that need no session; see `botyard.protocols.pioneer.commandbatch`."""
 
 
 def repeat_after(step: float) -> float:
-    """Return the time after which the state is repeated if no step follows, s.
-
-    `step` is the wall time of a step, s.
-    """
+    """Return the wall time, s, after which the state is repeated if no step follows."""
+    # A slow simulation must not repeat a state just before its next step.
     return max(REPEAT_AFTER, 1.5 * step)
 
 
@@ -119,7 +77,7 @@ class Session(Conversation):
     Parameters
     ----------
     port : RobotPort
-        The robot.
+        Robot that the client commands.
     settings : PioneerSettings
         Settings of the user.
     now : float
@@ -140,12 +98,11 @@ class Session(Conversation):
         self._handshake_packets = 0
         self.has_unread: Callable[[], bool] = _has_none
         """Whether received bytes of the client wait to be processed."""
-        self._heard = now
         spec = port.spec
         watchdog_us = spec.pioneer.watchdog * 1e6
         time_us = port.time_us
         self.roster.times[self.row] = 0, time_us, time_us, watchdog_us or NEVER
-        self.roster.walls[self.row, SENT] = now
+        self.roster.walls[self.row, [SENT, SPOKE]] = now
         self._has_plain_model = not (
             settings.log_movement
             or spec.gripper is not None
@@ -154,6 +111,10 @@ class Session(Conversation):
                 spec.sonar is not None
                 and len(spec.sonar.transducers) > READINGS_PER_PACKET
             )
+        )
+        # Packets that are logged must be processed one by one.
+        self._has_plain_commands = not (
+            settings.log_packets or settings.ignore_commands & PLAIN_COMMANDS
         )
         self._silent = False
         self._errors_seen = 0
@@ -170,12 +131,12 @@ class Session(Conversation):
         old.remove(old_row)
         self.roster, self.row = roster, row
 
-    def leave(self) -> None:
-        """Move to a roster of its own."""
+    def move_to_own_roster(self) -> None:
+        """Move to a roster without other sessions."""
         self.enter(Roster(1))
 
     def _note(self) -> None:
-        """Write timers and flags into the row, after each input."""
+        """Write timers and flags of the session into its row of the roster."""
         roster, row = self.roster, self.row
         flags = 0
         if self.stage is Stage.OPEN:
@@ -188,12 +149,29 @@ class Session(Conversation):
                 flags |= EXTRA
             if self._has_plain_model:
                 flags |= PLAIN
+            if (
+                self._has_plain_commands
+                and self.parser.is_empty
+                and not self._silent
+                # GRIPPER may change the meaning of the next command.
+                and self.last_command != C.GRIPPER
+            ):
+                flags |= PROMPT
         roster.flags[row] = flags
         roster.walls[row, DEADLINE] = self._deadline()
         version = self.report_version
         if version != self._known_version:
             self._known_version = version
             roster.versions[row] = next(STAMPS)
+
+    @property
+    def _heard(self) -> float:
+        """Wall time of the client's last packet, s, as stored in the roster."""
+        return float(self.roster.walls[self.row, SPOKE])
+
+    @_heard.setter
+    def _heard(self, now: float) -> None:
+        self.roster.walls[self.row, SPOKE] = now
 
     @property
     def motors_on(self) -> bool:
@@ -207,7 +185,15 @@ class Session(Conversation):
     # -- input
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process bytes from the client."""
+        """Process bytes from the client.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the client's stream, cut anywhere. No bytes raise.
+        now : float
+            Wall time, s.
+        """
         if self.is_closed:
             return
         self.now = now
@@ -235,7 +221,7 @@ class Session(Conversation):
         If it is, `report` or `send_report` must follow. `Roster.due` does the same for
         many sessions.
         """
-        due, asking = self.roster.due(
+        due, asking, _ = self.roster.due(
             self.port.time_us, now, repeat_after(self.port.timing.real), self.row
         )
         if len(asking):
@@ -249,8 +235,8 @@ class Session(Conversation):
         times = self.roster.times[self.row]
         timeout_us = int(times[WATCHDOG])
         is_silent = self.port.time_us - int(times[HEARD]) > timeout_us
-        # A busy server must not stop a robot whose client has sent commands in time. To
-        # look after each step would make it even busier.
+        # A busy server must not stop a robot whose client has sent commands in time. A
+        # check after each step would make it even busier.
         if is_silent and self.has_unread():
             times[HEARD] += UNREAD_LOOK_US
         elif is_silent:
@@ -258,19 +244,15 @@ class Session(Conversation):
             self.port.stop()
             self.log(
                 Level.WARNING,
-                f"watchdog: nothing heard for {timeout_us / 1e6:g} s of "
-                "simulated time, the robot stops",
+                f"watchdog: no command for {timeout_us / 1e6:g} s of simulated "
+                "time, the robot stops",
             )
 
         if self.bumpstall or self.joydrive:
             self._run_board_functions()
 
     def handle_timer(self, now: float) -> bool:
-        """Handle timeouts and repeated reports.
-
-        Reports are repeated while the simulation is paused. Returns whether a report is
-        due; `report` or `send_report` must then follow.
-        """
+        """Handle timeouts; return whether `report` or `send_report` must follow."""
         try:
             return self._handle_timer(now)
         finally:
@@ -285,7 +267,7 @@ class Session(Conversation):
         if self.stage is not Stage.OPEN:
             if self.stage is Stage.READY:
                 if now - self._heard >= SILENCE_SECONDS:
-                    self.close(f"no OPEN within {SILENCE_SECONDS:g} s")
+                    self.close(f"the client sent no OPEN within {SILENCE_SECONDS:g} s")
             elif now - self._began >= HANDSHAKE_SECONDS:
                 self.close(f"no complete handshake within {HANDSHAKE_SECONDS:g} s")
 
@@ -295,8 +277,8 @@ class Session(Conversation):
             self._silent = True
             self.log(
                 Level.WARNING,
-                f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until "
-                "the client speaks again",
+                f"the client has sent nothing for {SILENCE_SECONDS:g} s: it gets no "
+                "more reports until it sends a command",
             )
 
         # Reports follow steps; the timer only fills pauses.
@@ -329,7 +311,13 @@ class Session(Conversation):
         return self._began + HANDSHAKE_SECONDS
 
     def data_to_send(self) -> bytes:
-        """Take the bytes for the client."""
+        """Take the bytes for the client.
+
+        Returns
+        -------
+        bytes
+            Complete packets in the order of their production; empty if none waits.
+        """
         if not self._out:
             return b""
         out = bytes(self._out)
@@ -361,7 +349,17 @@ class Session(Conversation):
         return self.stage is Stage.CLOSED
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify the client of the result of a map change (§8), after its handshake."""
+        """Notify the client of the result of a map change (§8), after its handshake.
+
+        Parameters
+        ----------
+        name : str
+            File name as it was requested.
+        loaded : int
+            1 loaded, 0 not loaded again, 2 could not be loaded; see `MapChanged`.
+        by_user : bool
+            Whether it was changed on the page, not by a client.
+        """
         if self.stage in (Stage.READY, Stage.OPEN):
             self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
 
@@ -403,7 +401,7 @@ class Session(Conversation):
         self.roster.times[self.row, HEARD] = self.port.time_us
         if self._silent:
             self._silent = False
-            self.log(Level.INFO, "the client is back")
+            self.log(Level.INFO, "the client sends commands again")
 
         if in_handshake(self.stage, packet.id):
             self._sync(packet)
@@ -414,16 +412,16 @@ class Session(Conversation):
             self.once(
                 packet.id,
                 Level.DEBUG,
-                f"command {command_name(packet.id)} is ignored, as the user wants",
+                f"command {command_name(packet.id)} is ignored: the user has disabled it",
             )
         else:
             self._command(packet)
 
     def _sync(self, packet: Packet) -> None:
-        # Counted as well when they are wrong, so that a stranger cannot keep the port
-        # busy.
+        # Wrong packets also count, so that a client that is no Pioneer client cannot
+        # keep the port busy.
         self._handshake_packets += 1
-        following = _HANDSHAKE.get(packet.id)
+        following = STAGE_AFTER_SYNC.get(packet.id)
         if following is None:
             self.log(
                 Level.WARNING, f"command {packet.id} before the handshake was ignored"
@@ -434,8 +432,8 @@ class Session(Conversation):
                 sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass)
             )
             self.stage = following
-            # From here the robot answers to this client, although SIPs only follow
-            # OPEN.
+            # From here on, the robot answers this client, although it sends SIPs only
+            # after OPEN.
             self._has_robot = True
             self.set_sonar(True)
         else:
@@ -448,7 +446,7 @@ class Session(Conversation):
     def _claim(self) -> None:
         """Claim the robot at OPEN or the first command.
 
-        A program that only asks for names thus changes nothing.
+        A program that only requests the names of SYNC2 thus changes nothing.
         """
         if not self._claimed:
             self._claimed = True
@@ -527,10 +525,16 @@ class Session(Conversation):
         )
 
     def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
-        """Send one period's output (§2).
+        """Send SIMSTAT if requested, SIP, subscribed packets and laser packets (§2).
 
-        It is SIMSTAT if requested, SIP, subscribed packets, and laser packets of whole
-        scans.
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        sip : bytes
+            Complete SIP.
+        scans : bytes
+            Complete laser packets, or none.
         """
         self.roster.walls[self.row, SENT] = now
         if self.simstat_always:
@@ -544,13 +548,13 @@ class Session(Conversation):
 
     @staticmethod
     def _is_plain_device(spec: DeviceSpec) -> bool:
-        """Return whether a device changes no reports without contact."""
+        """Return whether a device changes no field of reports except contacts."""
         pioneer = find_device(spec.type).pioneer
         return pioneer is None or not pioneer.changes_reports(spec)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its reports can be built in batches; see `batch`."""
+        """Whether the session's reports can be built in batches; see `batch`."""
         return self._has_plain_model and not self._silent
 
     @property
@@ -562,6 +566,13 @@ class Session(Conversation):
         return version
 
     def _sip(self, state: RobotState) -> bytes:
+        """Return the SIP as bytes, with the next 32 sonar readings of a large ring.
+
+        Parameters
+        ----------
+        state : RobotState
+            State after the step.
+        """
         sip = build_sip(
             self.port,
             state,

@@ -47,7 +47,7 @@ def _reset(session: Conversation, packet: Packet) -> None:
 
 
 def _stat(session: Conversation, packet: Packet) -> None:
-    """Request SIMSTAT: no argument or 1 once, 2 before every SIP, 0 no more."""
+    """Request SIMSTAT: no argument or 1 once, 2 before every SIP, 0 never."""
     mode = packet.integer() if packet.has_argument else 1
     if mode == 1:
         session.send(build_simstat(session.port, session.port.state()).encode())
@@ -85,7 +85,17 @@ def _crash(session: Conversation, packet: Packet) -> None:
 def _counted_text(r: Reader) -> str:
     """Return a text: u16 length, and characters.
 
-    The length may or may not count a NUL (decisions, "SIM_CTRL names").
+    The length may or may not include a NUL (decisions, "SIM_CTRL names").
+
+    Parameters
+    ----------
+    r : Reader
+        Data of SIM_CTRL, at the length. It is read to the end of the text.
+
+    Returns
+    -------
+    str
+        Characters up to the first NUL, in Latin-1.
     """
     # The reader returns at most the bytes that are left, whatever the length says.
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
@@ -111,7 +121,8 @@ def _log_state(session: Conversation, r: Reader) -> None:
     label = shown(_counted_text(r)) if r.remaining >= 2 else ""
     session.log(
         Level.INFO,
-        f"state of the robot, as the client requested{f' ({label})' if label else ''}:",
+        "state of the robot, as the client "
+        f"requested{(f' ({label})' if label else '')}:",
     )
     for line in session.port.describe():
         session.log(Level.INFO, f"  {line}")
@@ -133,7 +144,7 @@ def _ghost(session: Conversation, r: Reader) -> None:
 
 def _unghost(session: Conversation, r: Reader) -> None:
     session.port.set_ghost(False)
-    session.log(Level.INFO, "the robot is a ghost no longer")
+    session.log(Level.INFO, "the robot is no longer a ghost")
 
 
 def _snapshot(session: Conversation, r: Reader) -> None:
@@ -158,7 +169,7 @@ def _analog_input(session: Conversation, r: Reader) -> None:
 
 def _joystick(session: Conversation, r: Reader) -> None:
     """Move the joystick: x, y as i8 and throttle as u8, in per cent; buttons as bits."""
-    # Evaluated from left to right, which is the order of the bytes.
+    # Python evaluates the calls from left to right, which is the order of the bytes.
     x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
     session.port.move_joystick(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
@@ -231,11 +242,12 @@ TABLE: Final[dict[int, Handler]] = {
 
 
 def _deprecated(session: Conversation, packet: Packet, better: C) -> None:
-    # Once per number, because a client may send the command in a loop.
+    # One line for each number, because a client may send the command in a loop.
     session.once(
         packet.id,
         Level.WARNING,
-        f"command {packet.id} is an old one of SRIsim; {command_name(better)} does the same",
+        f"command {packet.id} is an old command of SRIsim; {command_name(better)} "
+        "does the same",
     )
 
 
@@ -245,7 +257,15 @@ def _end_sim(session: Conversation, packet: Packet) -> None:
 
 
 def _set_origin(session: Conversation, packet: Packet) -> None:
-    """Set one coordinate of the true pose, mm or degrees."""
+    """Set one coordinate of the true pose, mm or degrees.
+
+    Parameters
+    ----------
+    session : Conversation
+        Session of the client.
+    packet : Packet
+        Command 66 (x), 67 (y) or 68 (heading), with an integer argument.
+    """
     _deprecated(session, packet, C.SIM_SET_POSE)
     value = packet.integer()
     try:

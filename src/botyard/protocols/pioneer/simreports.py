@@ -22,11 +22,12 @@ class SimStat:
     Attributes
     ----------
     flags : int
-        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 odometry errors follow.
+        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 the packet has odometry
+        errors.
     sim_ms, real_ms, last_ms : int
         Step lengths: simulated, requested, measured.
     x_mm, y_mm, z_mm, th_deg : int
-        True pose.
+        True pose of the robot, mm and degrees.
     lat_e7, lon_e7, alt_cm : int
         GPS reading, 10⁻⁷ ° and cm.
     gps_quality : int
@@ -35,7 +36,7 @@ class SimStat:
         Odometry errors: mm and degrees × 10⁷.
     """
 
-    # The original always sets bit 2.
+    # AMRISim always sets bit 2 of these flags.
     flags: int = 4
     sim_ms: int = 100
     real_ms: int = 100
@@ -53,7 +54,19 @@ class SimStat:
     error_th: int = 0
 
     def encode(self) -> bytes:
-        """Return the packet: 56 data bytes."""
+        """Return a SIMSTAT packet with these values: 56 data bytes.
+
+        Returns
+        -------
+        bytes
+            Complete packet of 62 bytes.
+
+        Raises
+        ------
+        struct.error
+            A value does not fit into its field. `reportbuilder` saturates values
+            before.
+        """
         return frame(
             P.SIMSTAT,
             # Two reserved bytes come first.
@@ -62,7 +75,13 @@ class SimStat:
 
     @classmethod
     def decode(cls, packet: Packet) -> SimStat:
-        """Return the contents of a packet."""
+        """Return the values in a SIMSTAT packet.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x62. Missing fields count as 0.
+        """
         r = Reader(packet.data)
         r.take(2)
         values = [r.u32(), r.u16(), r.u16(), r.u16(), *(r.i32() for _ in range(11))]
@@ -71,7 +90,19 @@ class SimStat:
 
 @dataclass(frozen=True, slots=True)
 class SimDevice:
-    """Device as SIMINFO lists it: unique name, type, number among its kind, status (0)."""
+    """Device as SIMINFO lists it: unique name, type, number among its kind, status (0).
+
+    Attributes
+    ----------
+    name : str
+        Unique name, such as ``robot1.laser:0``.
+    type_name : str
+        Name of the model, such as ``sicklms200``.
+    number : int
+        Number among the devices of its kind, from 0; the low 8 bits are sent.
+    status : int
+        Always 0: the protocol defines no other value.
+    """
 
     name: str
     type_name: str
@@ -99,7 +130,13 @@ class SimInfo:
     devices: list[SimDevice] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """Return the packet; devices that do not fit are left out, and not counted."""
+        """Return a SIMINFO packet; devices that do not fit are left out, and not counted.
+
+        Raises
+        ------
+        ValueError
+            Application and version are too long for a packet.
+        """
         head = c_string(self.application) + c_string(self.version)
         parts: list[bytes] = []
         # Flags and number of devices take 4 bytes each.
@@ -121,7 +158,13 @@ class SimInfo:
 
     @classmethod
     def decode(cls, packet: Packet) -> SimInfo:
-        """Return the contents of a packet."""
+        """Return the identification and the devices in a SIMINFO packet.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x63. A truncated list of devices is shorter than its count.
+        """
         r = packet.reader()
         info = cls(application=r.text(), version=r.text(), flags=r.u32())
         n = r.u32()
@@ -139,7 +182,7 @@ class MapChanged:
     Attributes
     ----------
     by_user : bool
-        Whether it was loaded on the page, not by a client.
+        Whether the map was changed on the interactive page, not by a client.
     loaded : int
         1 a new map was loaded, 0 it was not loaded again (unchanged, or refused by
         master mode), 2 it could not be loaded.
@@ -152,7 +195,10 @@ class MapChanged:
     name: str = ""
 
     def encode(self) -> bytes:
-        """Return the packet."""
+        """Return a packet SIM_MAP_CHANGED with this result.
+
+        A name that does not fit is cut.
+        """
         return frame(
             P.MAP_CHANGED,
             struct.pack("<Bb", self.by_user, self.loaded)
@@ -161,6 +207,12 @@ class MapChanged:
 
     @classmethod
     def decode(cls, packet: Packet) -> MapChanged:
-        """Return the contents of a packet."""
+        """Return the result in a packet SIM_MAP_CHANGED.
+
+        Parameters
+        ----------
+        packet : Packet
+            Packet of type 0x66.
+        """
         r = packet.reader()
         return cls(by_user=r.u8() != 0, loaded=r.i8(), name=r.text())

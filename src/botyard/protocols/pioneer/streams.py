@@ -1,6 +1,7 @@
 """Packets that a client requests once or with every SIP.
 
-They are encoders, gyro, joystick, I/O and gripper (pioneer-protocol §4.6, §10).
+The packets describe encoders, gyro, joystick, I/O and gripper (pioneer-protocol §4.6,
+§10).
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ BUILDERS: Final[dict[P, Callable[[RobotPort, RobotState], _Report]]] = {
 
 
 class Streams:
-    """Subscriptions of one client to these packets."""
+    """Subscriptions of one client to packets about the accessories of its robot.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot, which the packets describe.
+    """
 
     def __init__(self, port: RobotPort) -> None:
         self._port = port
@@ -40,21 +47,39 @@ class Streams:
 
         Mode 0 is none, 1 is one packet with the next SIP, and any other a packet with
         every SIP.
+
+        Parameters
+        ----------
+        kind : P
+            Packet type, one of `BUILDERS`.
+        mode : int
+            Argument of the client's request.
         """
         self._modes[kind] = mode
 
     @property
     def wanted(self) -> bool:
-        """Whether there is a packet to send."""
+        """Whether at least one packet has been requested."""
         return any(self._modes.values())
 
     def report(self, state: RobotState) -> bytes:
-        """Return the packets of this period."""
+        """Return the packets of this period.
+
+        Parameters
+        ----------
+        state : RobotState
+            State after the step.
+
+        Returns
+        -------
+        bytes
+            Concatenated packets. Each call uses up the requests for one packet.
+        """
         if not self._modes:
             return b""
         out = []
-        # In the order of the table, which clients of real robots see, not in the order
-        # of requests.
+        # Packets follow the order of the table, as clients expect it of real robots,
+        # not the order of the requests.
         for kind, builder in BUILDERS.items():
             mode = self._modes.get(kind, 0)
             if mode:

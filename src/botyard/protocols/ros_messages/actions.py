@@ -20,7 +20,8 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.types import Types, action_name
+from botyard.protocols.ros_messages.typenames import action_name
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
 
 RESULT_TIMEOUT_S: Final = 900.0
@@ -29,18 +30,19 @@ RESULT_TIMEOUT_S: Final = 900.0
 rcl keeps it for 15 minutes until Iron, and then for 10 s.
 """
 MAX_ACTIVE_GOALS: Final = 10
-"""Limit of a server's unfinished goals; further ones are rejected."""
+"""Limit of a server's unfinished goals; further goals are rejected."""
+# Ended goals are kept for minutes, so busy clients would otherwise fill the memory.
 MAX_GOALS: Final = 100
-"""Limit of a server's goals; the oldest ended one is dropped first."""
+"""Limit of a server's goals; the oldest ended goal is dropped first."""
 MAX_RESULT_REQUESTS: Final = 10
-"""Limit of waiting requests for one result; others are unanswered."""
+"""Limit of waiting requests for one result; further requests get no answer."""
 FEEDBACK_RATE: Final = 100.0
 """Limit of a server's sustained rate of feedback, messages per second of wall time."""
 FEEDBACK_BURST: Final = 8
-"""Feedback that may be published at once.
+"""Number of feedback messages that may be published at once.
 
-With the last one of a goal it fits in a subscriber's queue of ten messages, the default
-of rclpy and rclcpp.
+Together with the last feedback of a goal, they fit in a subscriber's queue of ten
+messages, the default of rclpy and rclcpp.
 """
 UUID_BYTES: Final = 16
 _NO_UUID: Final = bytes(UUID_BYTES)
@@ -72,16 +74,27 @@ class CancelCode(IntEnum):
 class Goal:
     """Accepted goal; made by `ActionServer`.
 
+    Parameters
+    ----------
+    server : ActionServer
+        Server of the action.
+    identifier : bytes
+        UUID that the client chose, 16 bytes.
+    stamp : Stamp
+        Time of acceptance.
+    request : object
+        The goal's message.
+
     Attributes
     ----------
     identifier : bytes
-        UUID.
+        UUID that the client chose, 16 bytes.
     stamp : Stamp
-        Time of its acceptance.
+        Time of acceptance.
     request : object
         The goal's message.
     status : Status
-        Its state.
+        Present state of the goal.
     """
 
     def __init__(
@@ -99,19 +112,25 @@ class Goal:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the goal has not ended."""
         return self.status in (Status.ACCEPTED, Status.EXECUTING, Status.CANCELING)
 
     @property
     def is_canceling(self) -> bool:
-        """Whether a client has asked to cancel it."""
+        """Whether a client has requested to cancel the goal."""
         return self.status is Status.CANCELING
 
     def feedback(self, **fields: Any) -> None:
         """Publish feedback; ignored after the goal has ended.
 
-        Feedback beyond `FEEDBACK_RATE` is replaced by newer feedback. The last one is
-        published before the goal ends.
+        Feedback beyond `FEEDBACK_RATE` is replaced by newer feedback. The last feedback
+        is published before the goal ends.
+
+        Parameters
+        ----------
+        **fields : object
+            Fields of the action's feedback. Fields that are left out keep their
+            defaults.
         """
         if self.is_active:
             is_sent = self._server.publish_feedback(self, fields)
@@ -121,6 +140,13 @@ class Goal:
         """End the goal as succeeded, aborted or canceled, with a result.
 
         Only the first call counts.
+
+        Parameters
+        ----------
+        status : Status
+            ``SUCCEEDED``, ``CANCELED`` or ``ABORTED``.
+        **fields : object
+            Fields of the action's result. Fields that are left out keep their defaults.
         """
         # A goal ends once: late reports of its work are ignored.
         if self.is_active:
@@ -140,7 +166,7 @@ class ActionServer:
     type_name : str
         Type, for example ``simulation_interfaces/SimulateSteps``.
     types : Types
-        Message types.
+        Message types of the distribution.
     execute : callable
         Starts to work on a goal, and returns; the work calls `Goal.end` at its end.
     stamp : callable
@@ -176,12 +202,16 @@ class ActionServer:
         self._execute = execute
         self._stamp = stamp
         self._clock = clock
+        # One bucket for all goals, because they share one topic and its subscribers'
+        # queues.
         self._feedback_bucket = TokenBucket(FEEDBACK_RATE, FEEDBACK_BURST)
         self._defer = defer
+
         self._kind = kind = action_name(type_name)
         self._goals: dict[bytes, Goal] = {}
         self._revision = 0
         self._said: deque[Any] = deque()
+
         prefix = f"{name}/_action/"
         serving = (
             ("send_goal", f"{kind}_SendGoal", self._send_goal, about),
@@ -198,11 +228,13 @@ class ActionServer:
                 "result of a goal, after its end",
             ),
         )
+
         self.services = [
             Service(prefix + end, sort, act, text, only="cdr", operation=operation)
             for end, sort, act, text in serving
         ]
         """Services ``send_goal``, ``cancel_goal`` and ``get_result``."""
+
         self._feedback = Topic(
             f"{prefix}feedback",
             f"{kind}_FeedbackMessage",
@@ -210,6 +242,9 @@ class ActionServer:
             "progress of its goals",
             only="cdr",
         )
+
+        # Only the newest statuses matter, so the queue has one message; it is latched
+        # as in rcl.
         self._status = Topic(
             f"{prefix}status",
             "action_msgs/GoalStatusArray",
@@ -219,12 +254,13 @@ class ActionServer:
             queue=1,
             only="cdr",
         )
+
         self.topics = [self._feedback, self._status]
         """Topics ``feedback`` and ``status``."""
 
     @property
     def goals(self) -> list[Goal]:
-        """Kept goals, in the order of acceptance."""
+        """Goals that the server keeps, in the order of acceptance."""
         return list(self._goals.values())
 
     # -- requests
@@ -232,6 +268,8 @@ class ActionServer:
     def _send_goal(self, request: Any) -> Any:
         stamp = self._stamp()
         identifier = _identifier(request.goal_id)
+        # A rejected goal gets a normal answer; an error would look like a broken
+        # server.
         accepted = self._has_room(identifier)
         if accepted:
             goal = self._goals[identifier] = Goal(self, identifier, stamp, request.goal)
@@ -246,13 +284,21 @@ class ActionServer:
         )
 
     def _has_room(self, identifier: bytes) -> bool:
-        """Return whether another goal fits, and make room for it."""
+        """Return whether another goal fits, and make room for it.
+
+        Parameters
+        ----------
+        identifier : bytes
+            UUID of the new goal, 16 bytes.
+        """
         self.expire()
         # rcl has no goal without an id, and ids are unique.
         if identifier == _NO_UUID or identifier in self._goals:
             return False
         if sum(goal.is_active for goal in self._goals.values()) >= MAX_ACTIVE_GOALS:
             return False
+        # There is always an ended goal, because MAX_ACTIVE_GOALS is lower than
+        # MAX_GOALS.
         while len(self._goals) >= MAX_GOALS:
             del self._goals[
                 next(key for key, goal in self._goals.items() if not goal.is_active)
@@ -261,16 +307,20 @@ class ActionServer:
         return True
 
     def _begin(self, goal: Goal) -> None:
-        # Cancelled before it started: it must not run at all.
+        # The goal was cancelled before it started, so it must not run at all.
         if goal.status is Status.CANCELING:
             goal.end(Status.CANCELED, **self._unbegun())
             return
 
+        # The status is set before the work starts, because short work ends the goal
+        # within the call.
         goal.status = Status.EXECUTING
         self._changed()
         try:
             self._execute(goal)
         except Exception as error:
+            # The goal is ended first: the client would otherwise wait forever for a
+            # goal that a bug has stopped.
             goal.end(Status.ABORTED)
             # Other errors are bugs, which the caller's error barrier logs.
             if not isinstance(error, BotyardError):
@@ -282,13 +332,17 @@ class ActionServer:
     def _cancel_goal(self, request: Any) -> Any:
         """Cancel one goal, all goals, or goals accepted up to a time.
 
-        The identifier and the stamp of the request say which (action_msgs/CancelGoal).
+        The identifier and the stamp of the request select them
+        (action_msgs/CancelGoal).
         """
         self.expire()
+
         wanted = _identifier(request.goal_info.goal_id)
         until = Stamp(
             int(request.goal_info.stamp.sec), int(request.goal_info.stamp.nanosec)
         )
+
+        # Without identifier and time, the request means all goals.
         every = wanted == _NO_UUID and until == _NO_STAMP
         named = self._goals.get(wanted)
         chosen = [
@@ -297,12 +351,14 @@ class ActionServer:
             if goal.is_active
             and (every or goal is named or (until != _NO_STAMP and goal.stamp <= until))
         ]
+
         for goal in chosen:
             goal.status = Status.CANCELING
         if chosen:
             self._changed()
         code = (
-            # As in rcl: no error if a request for several goals finds none left.
+            # As in rcl, a request for several goals is not an error if there is no such
+            # goal.
             CancelCode.NONE
         )
         if not chosen and wanted != _NO_UUID and until == _NO_STAMP:
@@ -321,6 +377,7 @@ class ActionServer:
     def _get_result(self, request: Any) -> Any:
         self.expire()
         goal = self._goals.get(_identifier(request.goal_id))
+        # An unknown goal is answered at once with the state UNKNOWN, as in rcl.
         if goal is None or not goal.is_active:
             return self._result(goal)
         # Each waiting request holds a future until the goal ends.
@@ -330,6 +387,8 @@ class ActionServer:
             )
 
         answer: Future[Any] = Future()
+        # From here on, the transport cannot cancel the future, so that `set_result`
+        # never raises.
         answer.set_running_or_notify_cancel()
         goal._waiting.append(answer)
         return answer
@@ -344,17 +403,26 @@ class ActionServer:
             f"{self._kind}_GetResult_Response", status=int(status), result=result
         )
 
-    # -- what happens to goals
+    # -- feedback and ends of goals
 
     def publish_feedback(
         self, goal: Goal, fields: dict[str, Any], *, is_last: bool = False
     ) -> bool:
         """Publish feedback of a goal now; late subscribers do not get it.
 
-        Return False if nothing is published because of `FEEDBACK_RATE`, which does not
-        hold for the last feedback of a goal.
+        Return False if nothing is published because of `FEEDBACK_RATE`. The limit does
+        not apply to the last feedback of a goal.
+
+        Parameters
+        ----------
+        goal : Goal
+            Goal to which the feedback belongs.
+        fields : dict
+            Fields of the action's feedback.
+        is_last : bool
+            Whether the goal ends now.
         """
-        # Steps may follow each other faster than subscribers read.
+        # Steps, each with feedback, may follow each other faster than subscribers read.
         if not (self._feedback_bucket.take(self._clock()) or is_last):
             return False
         feedback = self._made(f"{self._kind}_Feedback", **fields)
@@ -367,21 +435,37 @@ class ActionServer:
             )
         )
         self._feedback.publish()
+        # Without subscribers the queue still holds the feedback, which must not appear
+        # later.
         self._said.clear()
         return True
 
     def end(self, goal: Goal, status: Status) -> None:
-        """End a goal and send its result to the clients that wait for it."""
+        """End a goal and send its result to the clients that wait for it.
+
+        Parameters
+        ----------
+        goal : Goal
+            An active goal.
+        status : Status
+            ``SUCCEEDED``, ``CANCELED`` or ``ABORTED``.
+        """
         goal.status = status
         # Results are kept for late requests; see `RESULT_TIMEOUT_S`.
         goal._ended = self._clock()
         self._changed()
+        # The list is replaced first: a result may cause a new request, which must not
+        # extend the loop.
         waiting, goal._waiting = goal._waiting, []
+        # Statuses are published first, so that a client with the result finds the goal
+        # ended.
         for answer in waiting:
             answer.set_result(self._result(goal))
 
     def expire(self) -> None:
         """Drop goals that ended `RESULT_TIMEOUT_S` ago."""
+        # Results expire in wall time, because clients wait also while the simulation is
+        # paused.
         latest = self._clock() - RESULT_TIMEOUT_S
         gone = [
             key

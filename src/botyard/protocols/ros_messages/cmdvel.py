@@ -1,4 +1,4 @@
-"""Velocity commands of ROS peers (cmd_vel): checks, timeout and motors."""
+"""Commands to drive of ROS peers (cmd_vel, ackermann_cmd): checks, timeout, motors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from botyard.protocols.ros_messages.messages import (
 
 
 class Driver:
-    """Executes cmd_vel for a robot, with a watchdog that stops it.
+    """Executes cmd_vel and ackermann_cmd for a robot, with a watchdog that stops it.
 
     Parameters
     ----------
     port : RobotPort
-        The robot.
+        Robot that the commands move.
     claim, release : callable
         Claim the robot for ROS, and release it.
     timeout : float
@@ -59,76 +59,141 @@ class Driver:
         return self._last_us >= 0
 
     def twist(self, message: Any) -> None:
-        """Execute a geometry_msgs/Twist, m/s and rad/s."""
+        """Execute a geometry_msgs/Twist, m/s and rad/s.
+
+        The robot must have its motors on; otherwise the command is ignored, and logged
+        once.
+
+        Parameters
+        ----------
+        message : geometry_msgs/Twist
+            Velocity in the frame base_link: linear x forwards and y to the left,
+            angular z counter-clockwise. The other components are ignored.
+        """
         v, vy, w = (
             float(message.linear.x),
             float(message.linear.y),
             float(message.angular.z),
         )
-        if not (math.isfinite(v) and math.isfinite(vy) and math.isfinite(w)):
-            self._log("cmd_vel ignored: expected finite values")
-            return
+        if self._accepts("cmd_vel", v, vy, w):
+            self._port.set_velocity(v=v, w=w, vy=vy)
+
+    def ackermann(self, message: Any) -> None:
+        """Execute an ackermann_msgs/AckermannDrive, like a Twist.
+
+        Parameters
+        ----------
+        message : ackermann_msgs/AckermannDrive
+            Speed, m/s, steering angle, rad, positive to the left, and the limit of its
+            rate, rad/s; 0: the model's own. Acceleration and jerk are ignored: the
+            ramps of the robot hold.
+        """
+        v, steer, rate = (
+            float(message.speed),
+            float(message.steering_angle),
+            float(message.steering_angle_velocity),
+        )
+        if self._accepts("ackermann_cmd", v, steer, rate):
+            self._port.set_steering(steer, v=v, rate=rate)
+
+    def _accepts(self, topic: str, *values: float) -> bool:
+        """Return whether a command moves the robot; claim the robot for ROS then."""
+        if not all(map(math.isfinite, values)):
+            self._log(f"{topic} ignored: expected finite values")
+            return False
 
         # Pioneer robots ignore motion commands while the motors are off.
         if not self._port.state().motors:
-            # Logged once, because commands come many times a second.
+            # The reason is logged once, because commands arrive many times a second.
             if not self._warned:
                 why = self._port.electrics.inhibited or "service enable_motors"
-                self._log(f"cmd_vel ignored: the motors are off ({why})")
+                self._log(f"{topic} ignored: the motors are off ({why})")
 
             self._warned = True
-            return
+            return False
 
-        # Motors were turned on again: the next time is worth another warning.
+        # The motors are on again, so the next time that they are off gets another
+        # warning.
         self._warned = False
-        # The first command after a pause: ROS takes the robot.
+        # The first command after a pause claims the robot for ROS.
         if self._last_us < 0:
             self._claim()
         self._last_us = self._port.time_us
-        self._port.set_velocity(v=v, w=w, vy=vy)
+        return True
 
     def stamped(self, message: Any) -> None:
         """Execute a geometry_msgs/TwistStamped; an old one is refused.
 
         Old means older than the timeout. A stamp of 0 means now.
+
+        Parameters
+        ----------
+        message : geometry_msgs/TwistStamped
+            Velocity as for `twist`. Its frame is not used.
         """
-        sent, now = Stamp.of(message.header.stamp), self._clock()
+        if self._is_recent("cmd_vel", message.header.stamp):
+            self.twist(message.twist)
+
+    def ackermann_stamped(self, message: Any) -> None:
+        """Execute an ackermann_msgs/AckermannDriveStamped; an old one is refused.
+
+        Parameters
+        ----------
+        message : ackermann_msgs/AckermannDriveStamped
+            Command as for `ackermann`, with a stamp as for `stamped`.
+        """
+        if self._is_recent("ackermann_cmd", message.header.stamp):
+            self.ackermann(message.drive)
+
+    def _is_recent(self, topic: str, stamp: Any) -> bool:
+        """Return whether a stamp is no older than the timeout; log the first old one."""
+        sent, now = Stamp.of(stamp), self._clock()
         age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
         # An old command in a queue must not move the robot.
         if sent != (0, 0) and 0 < self._timeout_us < age_us:
             if not self.refused:
                 self._log(
-                    f"cmd_vel refused: its stamp is {age_us / 1e6:.3f} s before "
+                    f"{topic} refused: its stamp is {age_us / 1e6:.3f} s before "
                     f"the present time, {now.sec}.{now.nanosec:09d};"
                     f" expected at most {self._timeout_us / 1e6:g} s "
                     "(--cmd-vel-timeout); further ones are only counted"
                 )
 
             self.refused += 1
-            return
+            return False
 
-        self.twist(message.twist)
+        return True
 
     def tick(self) -> None:
         """Check the watchdog; called after each step."""
         if self._last_us < 0 or not self._timeout_us:
             return
-        # Simulated time may have gone back to an earlier moment.
+        # Simulated time may have been set back.
         self._last_us = min(self._last_us, self._port.time_us)
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
 
     def end(self) -> None:
-        """Stop the robot and release it."""
+        """Stop the robot and release it.
+
+        The call has no effect while ROS does not command the robot.
+        """
         if self._last_us >= 0:
             self._last_us = -1
             self._port.stop()
             self._release()
 
     def enable(self, on: bool) -> None:
-        """Turn the motors on or off."""
+        """Turn the motors on or off.
+
+        Parameters
+        ----------
+        on : bool
+            Whether the motors shall be on.
+        """
         why = self._port.electrics.inhibited
-        # The command is still passed on: the motors start when the reason has gone.
+        # The command is still passed on: the motors start when the reason no longer
+        # holds.
         if on and why:
             self._log(f"the motors stay off: {why}")
         self._port.enable_motors(on)

@@ -1,9 +1,9 @@
-"""Covariances of odometry that follow its error model: the uncertainty of the pose.
+"""Covariances of odometry, computed from its error model.
 
-Odometry adds up displacements, of which each axis errs by a factor 1 + ε
-(pioneer-protocol §11.4). Let Δ be the displacement of a step in the frame of odometry.
-The error of the pose is propagated by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0, 1]], and
-grows by G ε, where the columns of G are the displacements along each axis.
+Odometry adds up displacements. Along each axis, a displacement is wrong by a factor 1 +
+ε (pioneer-protocol §11.4). Let Δ be the displacement of a step in the frame of
+odometry. The error of the pose is propagated by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0,
+1]], and grows by G ε, where the columns of G are the displacements along each axis.
 
 Errors that are drawn again in every step add their variances: P ← F P Fᵀ + G E Gᵀ, with
 E the mean squares of ε. Constant errors add up themselves: J ← F J + G, and give J E
@@ -45,7 +45,7 @@ class OdometryCovariance:
     """Covariances of the odometry of robots: of poses, and of velocities.
 
     They restart when a robot's odometry is set. Velocities in odometry are the true
-    ones. Their covariance assumes wheels that err like the displacements.
+    velocities. Their covariance assumes wheels that err like the displacements.
     """
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class OdometryCovariance:
         self._places: dict[str, int] = {}
         self._fleet: Fleet | None = None
         self._drawn = np.zeros((6, 0))
-        """P of each robot: the six numbers of a symmetric matrix."""
+        """Matrix P of each robot: the six numbers of a symmetric matrix."""
         self._kept = np.zeros((3, 3, 0))
-        """J of each robot."""
+        """Matrix J of each robot, see the module."""
         self._odom, self._path, self._frame = (
             np.zeros((0, 3)),
             np.zeros((0, 2)),
@@ -64,7 +64,15 @@ class OdometryCovariance:
         self._made: tuple[bytes, bytes] | None = None
 
     def add(self, fleet: Fleet, robot: str) -> None:
-        """Add a robot, whose odometry is exact at first."""
+        """Add a robot, whose odometry is exact at first.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            All robots, with state and error model.
+        robot : str
+            Name of the robot.
+        """
         self._fleet = fleet
         self._places[robot] = len(self._robots)
         self._robots.append(robot)
@@ -79,7 +87,18 @@ class OdometryCovariance:
         self._made = None
 
     def remove(self, robot: str) -> None:
-        """Remove a robot."""
+        """Remove a robot.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+
+        Raises
+        ------
+        KeyError
+            The robot was not added.
+        """
         at = self._places.pop(robot)
         self._robots.pop(at)
         self._places = {name: i for i, name in enumerate(self._robots)}
@@ -97,16 +116,20 @@ class OdometryCovariance:
         self._made = None
         if self._fleet is None or not self._robots:
             return
+
         rows = self._rows(self._fleet)
         state = self._fleet.state
         odom, path, frame = state.odom[rows], state.path[rows], state.odom_frame[rows]
         is_set = (frame != self._frame).any(axis=1)
+
         # Odometry that was set is exact.
         self._drawn[:, is_set] = 0.0
         self._kept[:, :, is_set] = 0.0
+
         dx, dy = np.where(is_set, 0.0, (odom - self._odom)[:, :2].T)
         turn = np.where(is_set, 0.0, path[:, 1] - self._path[:, 1])
         self._grow(dx, dy, turn, self._odom[:, 2], rows)
+
         self._odom, self._path, self._frame = odom, path, frame
 
     def _rows(self, fleet: Fleet) -> NDArray[np.int64]:
@@ -116,9 +139,25 @@ class OdometryCovariance:
     def _grow(
         self, dx: F8, dy: F8, turn: F8, heading: F8, rows: NDArray[np.int64]
     ) -> None:
+        """Propagate the errors of all robots over one step; change P and J in place.
+
+        The formulas are at the head of the module.
+
+        Parameters
+        ----------
+        dx, dy : (n,) float64
+            Displacements in the frames of odometry, m; 0 where odometry was set.
+        turn : (n,) float64
+            Turns during the step, rad.
+        heading : (n,) float64
+            Headings before the step, rad.
+        rows : (n,) int64
+            Rows of the robots in the state.
+        """
         assert self._fleet is not None
         squares, is_anew = self._fleet.odometry_variances
         along, across, about = np.where(is_anew[rows], squares[rows].T, 0.0)
+
         c, s = elementwise.cosine_sine(heading)
         forward, left = c * dx + s * dy, c * dy - s * dx
         fx, fy, lx, ly = (
@@ -128,6 +167,7 @@ class OdometryCovariance:
             c * left,
             # Columns of G; the third is (0, 0, turn).
         )
+
         p = self._drawn
         # F P Fᵀ + G E Gᵀ, written out for the six numbers of each robot.
         xx, xy, yy, xt, yt, tt = p.copy()
@@ -139,6 +179,7 @@ class OdometryCovariance:
         p[_XT] = xt - dy * tt
         p[_YT] = yt + dx * tt
         p[_TT] = tt + about * turn * turn
+
         # J ← F J + G, in place; row 2 is the yaw, which F leaves unchanged.
         j = self._kept
         j[0] -= dy * j[2]
@@ -150,22 +191,39 @@ class OdometryCovariance:
         j[2, 2] += turn
 
     def of(self, robot: str) -> tuple[bytes, bytes]:
-        """Return the covariances of pose and velocity as they are in a message.
+        """Return the covariances of pose and velocity in the form of a message.
 
         Each has 36 float64 by rows, `SIZE` bytes.
+
+        Parameters
+        ----------
+        robot : str
+            Name of an added robot.
+
+        Returns
+        -------
+        tuple of bytes
+            Covariances of the pose (m², m rad and rad²) and of the velocity (per s²).
         """
         poses, velocities = self._made or self._make()
         at = SIZE * self._places[robot]
         return poses[at : at + SIZE], velocities[at : at + SIZE]
 
     def _make(self) -> tuple[bytes, bytes]:
+        """Return the covariances of all poses and velocities, 36 float64 each.
+
+        They are in the order of `_robots`, and kept until the next step.
+        """
         assert self._fleet is not None
         rows = self._rows(self._fleet)
-        # Constant errors enter here, at the end, because J has their whole effect.
+        # Constant errors are added here, at the end, because J holds their whole
+        # effect.
         squares, is_anew = self._fleet.odometry_variances
+
         each = squares[rows]
         kept = np.where(is_anew[rows], 0.0, each.T)
         j = self._kept
+
         pairs = {
             _XX: (0, 0),
             _XY: (0, 1),
@@ -174,9 +232,11 @@ class OdometryCovariance:
             _YT: (1, 2),
             _TT: (2, 2),
         }
+
         poses, velocities = np.zeros((len(rows), 36)), np.zeros((len(rows), 36))
         # Every seventh number is on the diagonal of a 6×6 matrix.
         poses[:, ::7] = velocities[:, ::7] = MIN_VARIANCE
+
         for which, (a, b) in pairs.items():
             value = (
                 self._drawn[which]

@@ -5,6 +5,7 @@ See `botyard.model.rosmessages`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,9 +21,21 @@ from botyard.protocols.ros_messages.quick import QuickCloud, QuickScan
 from botyard.protocols.ros_messages.stepdata import Cloud, StepData
 from botyard.protocols.ros_messages.types import Types
 
+log = logging.getLogger("botyard.ros")
+
 
 class Shown(NamedTuple):
-    """Topic of a device."""
+    """Topic of a device.
+
+    Attributes
+    ----------
+    reader : DeviceReader
+        Device whose readings are published.
+    ros : RosMessage
+        Declaration of the topic by the kind of device.
+    place : Place
+        Number of the device among the devices of its kind, used in names.
+    """
 
     reader: DeviceReader
     ros: RosMessage[Any, Any]
@@ -30,7 +43,18 @@ class Shown(NamedTuple):
 
 
 def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
-    """Yield the devices of a robot, each with its number among the devices of its kind."""
+    """Yield the devices of a robot, each with its number among the devices of its kind.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot with the devices.
+
+    Yields
+    ------
+    tuple of (DeviceReader, Place)
+        Devices in the order of the robot's description.
+    """
     readers = port.devices
     return zip(
         readers.values(),
@@ -40,20 +64,38 @@ def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
-    """Yield the device topics of a robot that its name profile includes."""
+    """Yield the device topics of a robot that its name profile includes.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot with the devices.
+    names : Names
+        Names of the robot; their profile selects the topics.
+    """
     for reader, place in placed_devices(port):
         for ros in reader.kind.ros_messages:
-            if names.profile.name in ros.profiles:
+            if names.profile.name in ros.profiles and _applies(reader, ros):
                 yield Shown(reader, ros, place)
 
 
+def _applies(reader: DeviceReader, ros: RosMessage[Any, Any]) -> bool:
+    """Return whether a device has a topic of its kind; False if the kind's code raises."""
+    try:
+        return ros.applies is None or bool(ros.applies(reader.spec))
+    # The code may come from any package and raise anything.
+    except Exception:
+        log.exception('device "%s": its function `applies` failed', reader.name)
+        return False
+
+
 def period_of(one: Shown, scan_rate: float | None) -> float:
-    """Return the shortest simulated time between two messages, s; 0 for every step.
+    """Return the shortest simulated time between a topic's messages, s; 0 for every step.
 
     Parameters
     ----------
     one : Shown
-        The topic.
+        Topic of a device.
     scan_rate : float or None
         Rate of devices with beams, Hz, in place of the rate in their description
         (``update_rate``); 0 for every step.
@@ -65,13 +107,28 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
 
 
 def measurement_period(spec: object) -> float:
-    """Return the simulated time between measurements, s; 0 for every step."""
+    """Return the simulated time between measurements, s; 0 for every step.
+
+    Parameters
+    ----------
+    spec : object
+        Description of a device. One without ``measurement_rate`` measures in every
+        step.
+    """
     rate = getattr(spec, "measurement_rate", 0.0)
     return 1.0 / rate if rate > 0.0 else 0.0
 
 
 def frame_of(one: Shown, names: Names) -> str:
-    """Return the frame id of the messages; empty without a frame."""
+    """Return the frame id of the messages; empty without a frame.
+
+    Parameters
+    ----------
+    one : Shown
+        Topic of a device.
+    names : Names
+        Names of the robot.
+    """
     if one.ros.frame is None:
         return ""
     return names.frame_id(
@@ -90,6 +147,26 @@ def device_message(
     """Return the message of the present reading, or None; a header is filled in.
 
     `period` is the time between two messages, s; 0 for a step.
+
+    Parameters
+    ----------
+    one : Shown
+        Topic of a device.
+    types, messages : Types, Messages
+        Message types and factory.
+    stamp : Stamp
+        Time of the measurement.
+    frame : str
+        Frame id of the header.
+    period : float
+        Simulated time between two messages, s. A scan's ``scan_time`` is at least this
+        long.
+
+    Raises
+    ------
+    WorldError
+        The device returns a field that the type does not have, or a value that does not
+        fit.
     """
     values = one.ros.fields(one.reader.spec, one.reader.read())
     # The device has nothing to report yet.
@@ -105,7 +182,23 @@ def device_message(
 
 
 def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transform]:
-    """Return the transforms base_link → frames of devices."""
+    """Return the transforms base_link → frames of devices.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot with the devices.
+    names : Names
+        Names of the robot in ROS.
+    base : str
+        Frame id of base_link, the parent.
+
+    Returns
+    -------
+    list of Transform
+        One transform for each frame. If several devices have one frame, the first
+        device determines the transform.
+    """
     found: dict[str, Transform] = {}
     for reader, place in placed_devices(port):
         for frame in frames_of(reader.kind, place, names.profile.name):
@@ -121,6 +214,13 @@ def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
     """Register the message types of a robot's devices.
 
     Returns the devices that cannot be shown, each with the reason.
+
+    Parameters
+    ----------
+    port : RobotPort
+        Robot with the devices.
+    types : Types
+        Message types. The devices' types are added to them.
     """
     problems = {}
     for reader, place in placed_devices(port):
@@ -134,6 +234,22 @@ def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
 
 
 def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
+    """Register the message type of a device's topic.
+
+    Parameters
+    ----------
+    ros : RosMessage
+        Declaration of a topic.
+    place : Place
+        Number of the device among its kind.
+    types : Types
+        Message types. The topic's types are added to them.
+
+    Raises
+    ------
+    WorldError
+        The topic's name is invalid, or its type is unknown or differs from a known one.
+    """
     if not all(
         part.isidentifier() and part.isascii()
         for part in place.named(ros.topic).split("/")
@@ -143,7 +259,7 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
         )
 
     types.learn(ros.definitions)
-    # Raises if the type is unknown, so that the device is reported as a problem.
+    # This raises if the type is unknown, so that the device is reported as a problem.
     types[ros.type_name]
 
 
@@ -158,7 +274,7 @@ class Encoders:
     Parameters
     ----------
     fleet : Fleet
-        All robots.
+        State and readings of all robots.
     types, messages : Types, Messages
         Message types and factory, for the templates.
     data : StepData
@@ -185,9 +301,23 @@ class Encoders:
     def of(
         self, one: Shown, make: Callable[[Stamp], Any]
     ) -> Callable[[str, Stamp], bytes] | None:
-        """Return the encoder of a topic; None if there is no fast one.
+        """Return the encoder of a topic; None if there is no fast encoder.
 
         `make` makes the topic's message as an object.
+
+        Parameters
+        ----------
+        one : Shown
+            Topic of a device.
+        make : callable
+            Makes the topic's message as an object. It is used for the template, and for
+            readings that the arrays do not hold.
+
+        Returns
+        -------
+        callable or None
+            Function of the wire format (``ros1`` or ``cdr``) and the stamp that returns
+            bytes.
         """
         beams = one.ros.beams
         if beams is None or one.reader.kind.beams is None:
@@ -218,12 +348,14 @@ class Encoders:
             nonlocal template, of_layout
             layout, spans = data.measured(fleet)
             span = spans.get(key)
-            # Not measured in this step, or rounded: the arrays do not hold the values
-            # to send.
+            # The sensor was not measured in this step, or its readings are rounded:
+            # the arrays do not hold the values to send.
             if span is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None or layout != of_layout:
                 template, of_layout = QuickScan(self._types, make), layout
+            # Readings of further echoes follow the first ones.
+            span = span[0], span[0] + template.count
             ranges, seen = data.scan(fleet, span, is_open, template.range_min)
             return template.bytes(wire, stamp, ranges, seen)
 
@@ -246,8 +378,8 @@ class Encoders:
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
             points = data.cloud(fleet, cloud)
-            # Not measured in this step, or rounded: the arrays do not hold the values
-            # to send.
+            # The sensor was not measured in this step, or its readings are rounded:
+            # the arrays do not hold the values to send.
             if points is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None:
@@ -257,7 +389,7 @@ class Encoders:
         return quick
 
     def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
-        # Making the message measured the sensor, so cached readings are stale.
+        # `make` has measured the sensor, so cached readings are stale.
         self._data.forget_readings()
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)

@@ -1,6 +1,6 @@
-"""Transforms of robots that change with every step, for all robots at once.
+"""Transforms that change with every step, computed for all robots at once.
 
-They are odometry, wheels, paddles of a gripper, and localization: map → odom →
+They belong to odometry, wheels, paddles of a gripper, and localization: map → odom →
 base_link (REP-105), with base_footprint between odom and base_link (REP-120).
 Transforms of joints are included, so that no robot_state_publisher is needed to show a
 robot.
@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 
 from botyard.geometry import IDENTITY, Pose, compose, inverse
 from botyard.model.kinematics import wheel_speeds
-from botyard.model.links import Joint, gripper_joints, wheel_joints
+from botyard.model.links import (
+    Joint,
+    gripper_joints,
+    steering_joints,
+    trailer_joints,
+    wheel_joints,
+)
 from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import wheel_path
+from botyard.model.trailers import trailer_name
 from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine
 from botyard.protocols.ros_messages.messages import Placed
 from botyard.protocols.ros_messages.naming import Names
+from botyard.units import wrap_angle
 
 F8 = NDArray[np.float64]
 
@@ -34,12 +44,22 @@ MAP: Final = "map"
 class MovingFrames:
     """Changing transforms of one robot, which must be added to `StepFrames`.
 
+    Parameters
+    ----------
+    port : RobotPort
+        Robot with these frames.
+    names : Names
+        Names of its frames. Without joint states in the profile, wheels and paddles
+        have no transforms.
+    is_localized : bool
+        Whether map → odom is the last transform.
+
     Attributes
     ----------
     pairs : list of (str, str)
         Parent and child of each transform.
     offset : Pose
-        Error of the localization: composed with a true pose it gives the estimated one.
+        Error of the localization: a true pose, composed with it, is the estimated pose.
         ``initialpose`` sets it.
     """
 
@@ -49,22 +69,76 @@ class MovingFrames:
         spec, profile, frame = port.spec, names.profile, names.frame_id
         has_joints = names.offers("joint_states")
         self.wheels: tuple[Joint, ...] = wheel_joints(spec) if has_joints else ()
+        self.steered: tuple[Joint, ...] = steering_joints(spec) if has_joints else ()
+        self.trailers: tuple[Joint, ...] = trailer_joints(spec) if has_joints else ()
         self.paddles: tuple[Joint, ...] = gripper_joints(spec) if has_joints else ()
         kinematics = spec.kinematics
-        self.shape = np.array([kinematics.half_track, kinematics.wheel_radius])
+        self.shape = np.array(
+            [kinematics.half_track, kinematics.wheel_radius, kinematics.lever]
+        )
         self.pairs = [(frame("odom"), frame(profile.base))]
         self.pairs += [
             (frame(joint.parent), frame(joint.child))
-            for joint in (*self.wheels, *self.paddles)
+            for joint in (
+                *self.wheels,
+                *self.steered,
+                *self.trailers,
+                *self.paddles,
+            )
         ]
         if is_localized:
             self.pairs.append((MAP, frame("odom")))
 
     def set_pose(self, pose: Pose) -> None:
-        """Set the estimated pose in the map."""
+        """Set the estimated pose in the map.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose of the robot in the frame map, m and rad.
+        """
         # The error stays constant while the robot moves, as with a perfect
         # localization.
         self.offset = compose(pose, inverse(self._truth))
+
+    @property
+    def steering(self) -> tuple[float, ...]:
+        """Measured angle of each steered wheel, rad, in the order of `steered`."""
+        if not self.steered:
+            return ()
+        fleet = self.port.fleet
+        angle = float(fleet.state.steer[fleet.rows[self.port.name], 0])
+        return self.port.spec.kinematics.wheel_angles(angle)
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        """Angle of each trailer to the body in front, rad, in the order of `trailers`."""
+        fleet, name = self.port.fleet, self.port.name
+        found, leader = list[float](), float(fleet.state.pose[fleet.rows[name], 2])
+        for k in range(len(self.trailers)):
+            row = fleet.rows.get(trailer_name(name, k + 1))
+            # A trailer that was removed stays straight.
+            th = leader if row is None else float(fleet.state.pose[row, 2])
+            found.append(wrap_angle(th - leader))
+            leader = th
+        return tuple(found)
+
+    @property
+    def rolled(self) -> tuple[float, ...]:
+        """Angle by which each wheel of `wheels` has rolled, rad."""
+        fleet, kinematics = self.port.fleet, self.port.spec.kinematics
+        path = wheel_path(fleet.state, fleet.rows[self.port.name], kinematics)
+        radius = kinematics.wheel_radius
+        return tuple(one / radius for one in kinematics.all_wheel_speeds(*path))
+
+    def rolled_wheels(self) -> list[memoryview]:
+        """Return the numbers of the transforms of all wheels, see `StepFrames.values`."""
+        found = []
+        for joint, angle in zip(self.wheels, self.rolled, strict=True):
+            cosine, sine = cosine_sine(angle / 2.0)
+            at = joint.pose.x, joint.pose.y, joint.z
+            found.append(memoryview(np.array([*at, 0.0, sine, 0.0, cosine]).tobytes()))
+        return found
 
     @property
     def _truth(self) -> Pose:
@@ -93,30 +167,59 @@ class StepFrames:
         self._made: dict[MovingFrames, list[memoryview]] | None = None
 
     def add(self, robot: MovingFrames) -> None:
-        """Add a robot; its transforms are computed from now on."""
+        """Add a robot; its transforms are computed from now on.
+
+        Parameters
+        ----------
+        robot : MovingFrames
+            Transforms of the robot, which identify it in `values`.
+        """
         self._robots.append(robot)
         self._made = None
 
     def remove(self, robot: MovingFrames) -> None:
-        """Remove a robot."""
+        """Remove a robot.
+
+        Parameters
+        ----------
+        robot : MovingFrames
+            An added robot.
+        """
         self._robots.remove(robot)
         self._made = None
 
     def forget(self) -> None:
-        """Invalidate the numbers after a change of state."""
+        """Discard the computed transforms after a change of state."""
         self._made = None
 
     def values(self, robot: MovingFrames) -> Sequence[memoryview]:
         """Return the numbers of a robot's transforms, seven float64 each.
 
         The order is the order of `MovingFrames.pairs`.
+
+        Parameters
+        ----------
+        robot : MovingFrames
+            An added robot.
+
+        Returns
+        -------
+        sequence of memoryview
+            Bytes of x, y, z, m, and of the quaternion x, y, z, w. They are views of
+            arrays of the step, and stay valid while the caller keeps them.
         """
         if self._made is None:
             self._made = self._make()
         return self._made[robot]
 
     def placed(self, robot: MovingFrames) -> list[Placed]:
-        """Return the transforms of a robot as objects."""
+        """Return the transforms of a robot as objects.
+
+        Parameters
+        ----------
+        robot : MovingFrames
+            An added robot.
+        """
         numbers = (tuple(v.cast("d").tolist()) for v in self.values(robot))
         return [
             Placed(*pair, values)
@@ -130,20 +233,25 @@ class StepFrames:
         fleet = robots[0].port.fleet
         known = fleet.rows
         rows = np.array([known[r.port.name] for r in robots], np.int64)
+
         state = fleet.state
         odom, path = state.odom[rows], state.path[rows]
-        half_track, radius = np.array([r.shape for r in robots]).T
+        half_track, radius, lever = np.array([r.shape for r in robots]).T
+
         # The order of columns is used in `_of`.
         columns = [planar(odom)]
-        left, right = wheel_speeds(path[:, 0], path[:, 1], half_track)
-        # Computed for all robots, with or without wheels: one array costs less than a
-        # selection.
+        left, right = wheel_speeds(path[:, 0], path[:, 1], lever)
+
+        # The transforms of wheels are computed also for robots without wheels: one
+        # array costs less than a selection.
         columns += [
             _rolled(half_track, radius, left / radius),
             _rolled(-half_track, radius, right / radius),
         ]
+
         if self.is_localized:
             columns.append(planar(self._corrections(odom, state.pose[rows])))
+
         numbers = [memoryview(column.tobytes()) for column in columns]
         return {robot: self._of(robot, i, numbers) for i, robot in enumerate(robots)}
 
@@ -151,6 +259,11 @@ class StepFrames:
         """Return map → odom of all robots, (n, 3), m and rad.
 
         It is the estimated pose, composed with the inverse of the pose by odometry.
+
+        Parameters
+        ----------
+        odom, truth : (n, 3) float64
+            Poses by odometry, and true poses in the map: x, y in m, heading in rad.
         """
         believed = _composed(
             np.array([r.offset for r in self._robots], np.float64), truth
@@ -164,10 +277,37 @@ class StepFrames:
     def _of(
         self, robot: MovingFrames, i: int, numbers: list[memoryview]
     ) -> list[memoryview]:
+        """Return the numbers of one robot's transforms, in the order of its pairs.
+
+        Parameters
+        ----------
+        robot : MovingFrames
+            Robot whose transforms are returned.
+        i : int
+            Its index in the arrays.
+        numbers : list of memoryview
+            Bytes of all robots, seven float64 each: odometry, left wheels, right
+            wheels, and map → odom with localization.
+        """
         place = slice(i * _SIZE, (i + 1) * _SIZE)
         found = [numbers[0][place]]
-        if robot.wheels:
+        if len(robot.wheels) == 2:
             found += [numbers[1][place], numbers[2][place]]
+        # Robots with four wheels are few, so their numbers are computed one by one.
+        elif robot.wheels:
+            found += robot.rolled_wheels()
+
+        # Robots that steer are few, so their numbers are computed one by one.
+        for joint, angle in zip(robot.steered, robot.steering, strict=True):
+            cosine, sine = cosine_sine(angle / 2.0)
+            at = joint.pose.x, joint.pose.y, joint.z
+            found.append(memoryview(np.array([*at, 0.0, 0.0, sine, cosine]).tobytes()))
+
+        for joint, angle in zip(robot.trailers, robot.bends, strict=True):
+            cosine, sine = cosine_sine(angle / 2.0)
+            at = joint.pose.x, joint.pose.y, joint.z
+            found.append(memoryview(np.array([*at, 0.0, 0.0, sine, cosine]).tobytes()))
+
         gripper = robot.port.gripper
         if robot.paddles and gripper is not None:
             # Grippers are few, so their numbers are computed one by one.
@@ -189,7 +329,13 @@ class StepFrames:
 
 
 def _composed(a: F8, b: F8) -> F8:
-    """Return poses b in frames a, (n, 3) each."""
+    """Return poses `b`, which are in frames `a`, in the parent frame of `a`, (n, 3).
+
+    Parameters
+    ----------
+    a, b : (n, 3) float64
+        Poses x, y in m, heading in rad. Headings of the result are not normalised.
+    """
     c, s = elementwise.cosine_sine(a[:, 2])
     return np.column_stack(
         [
@@ -201,7 +347,18 @@ def _composed(a: F8, b: F8) -> F8:
 
 
 def planar(poses: F8) -> F8:
-    """Return translations and quaternions, (n, 7), of poses, (n, 3)."""
+    """Return translations and quaternions, (n, 7), of poses, (n, 3).
+
+    Parameters
+    ----------
+    poses : (n, 3) float64
+        Poses x, y in m, heading in rad.
+
+    Returns
+    -------
+    (n, 7) float64
+        x, y and z (0), m, and a quaternion x, y, z, w that turns about the z axis.
+    """
     made = np.zeros((len(poses), _NUMBERS))
     made[:, :2] = poses[:, :2]
     made[:, 6], made[:, 5] = elementwise.cosine_sine(poses[:, 2] / 2.0)
@@ -212,6 +369,13 @@ def _rolled(y: F8, z: F8, angle: F8) -> F8:
     """Return translations and quaternions, (n, 7), of turned wheels.
 
     Wheels are at y and z, m, and turned about the y axis by `angle`, rad.
+
+    Parameters
+    ----------
+    y, z : (n,) float64
+        Positions of the axles in the robot's frame, m.
+    angle : (n,) float64
+        Turns of the wheels, rad.
     """
     made = np.zeros((len(angle), _NUMBERS))
     made[:, 1], made[:, 2] = y, z

@@ -1,4 +1,4 @@
-"""Topics and services that a ROS graph offers: what each is named and how it is made."""
+"""Topics and services that a ROS graph offers: their names, types and callbacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Topic:
     Attributes
     ----------
     name : str
-        Absolute name.
+        Absolute name of the topic.
     type_name : str
         Type, for example ``nav_msgs/Odometry``.
     make : callable
@@ -30,8 +30,8 @@ class Topic:
         One line of description.
     version : callable or None
         If given, the topic is latched: a message is published when this value changes,
-        and new subscribers get the last one. With a period the value is checked once in
-        each.
+        and new subscribers get the last one. With a period, the value is checked once
+        in each period.
     queue : int
         Queue length of a slow subscriber.
     period : float
@@ -45,16 +45,16 @@ class Topic:
         Fast encoder: returns the bytes of the present message in a wire format
         (``ros1`` or ``cdr``), without a message object.
     device : str
-        Device of the robot that it shows; empty for none.
+        Device of the robot whose readings the topic shows; empty for none.
     age_us : callable or None
         Returns the age of the shown measurement, µs of simulated time; an old
-        measurement is published once. None if it always shows the present state.
+        measurement is published once. None if the topic always shows the present state.
     sensor : hashable
         Key of the range sensor that must be measured (`Fleet.measure`) before a message
-        is made; None if none must be.
+        is made; None if no sensor must be measured.
     publish : callable
-        Publishes the result of `make` at once, also while the simulation is paused, for
-        events instead of states. The graph that offers the topic sets it.
+        Publishes the result of `make` immediately, also while the simulation is paused.
+        It serves topics of events. The graph that offers the topic sets it.
     is_kept : bool
         Whether late subscribers get the last `queue` messages (ROS 2 over DDS), for
         events such as log lines.
@@ -80,6 +80,16 @@ class Topic:
         """Return start and end of the period that contains a simulated time, µs.
 
         A message is due in the first step of each period.
+
+        Parameters
+        ----------
+        time_us : int
+            Simulated time, µs.
+
+        Returns
+        -------
+        tuple of int
+            First time of the period, and first time after it, µs.
         """
         period_us = max(1, round(self.period * 1e6))
         # The hash spreads topics of one period over the steps; CRC-32, because `hash`
@@ -95,10 +105,19 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """Subscribed topic.
+    """Topic to which the graph subscribes.
 
     Messages longer than `limit`, bytes, are not decoded. `operation` is the class
     of the control operation that it performs.
+
+    Attributes
+    ----------
+    name, type_name : str
+        Absolute name, and type such as ``geometry_msgs/Twist``.
+    take : callable
+        Called with each decoded message.
+    about : str
+        One line of description.
     """
 
     name: str
@@ -111,12 +130,22 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Service: `serve` returns a response, or raises a `BotyardError`.
+    """Service that the graph offers.
 
-    `operation` is the class of the control operation that it performs; None if it
-    only reads. A
-    service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
-    sent later.
+    `operation` is the class of the control operation that it performs; None if the
+    service only reads. A service of ROS 2 (`only` is ``cdr``) may return a future of a
+    response, which is sent later.
+
+    Attributes
+    ----------
+    name, type_name : str
+        Absolute name, and type such as ``std_srvs/Trigger``.
+    serve : callable
+        Called with each decoded request.
+    about : str
+        One line of description.
+    only : str
+        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
     """
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_INPUT: Final = 64 << 10
-"""Default limit of an input's message, bytes; a velocity has 48."""
+"""Default limit of an input's message, bytes; a velocity command has 48."""
 MAX_REQUEST: Final = 64 << 10
 """Longest request of a service, bytes."""
 MAX_TEXT: Final = 300
@@ -19,6 +19,6 @@ MAX_WAITING: Final = 10
 The oldest messages are dropped.
 """
 MAX_REQUESTS: Final = 100
-"""Queue length of a service's requests; further ones are not answered."""
+"""Queue length of a service's requests; further requests are not answered."""
 MAX_LISTED: Final = 1000
 """Limit of the names in one request."""

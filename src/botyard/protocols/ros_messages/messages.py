@@ -38,31 +38,63 @@ TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
 
 
 class Stamp(NamedTuple):
-    """Time in whole seconds and nanoseconds."""
+    """Time in whole seconds and nanoseconds.
+
+    Attributes
+    ----------
+    sec : int
+        Whole seconds; since the epoch, or of simulated time.
+    nanosec : int
+        Remaining nanoseconds, 0 to 999 999 999.
+    """
 
     sec: int
     nanosec: int
 
     @classmethod
     def of(cls, time: Any) -> Stamp:
-        """Return the stamp of a builtin_interfaces/Time, or of ROS 1's time."""
+        """Return the stamp of a builtin_interfaces/Time, or of ROS 1's time.
+
+        Parameters
+        ----------
+        time : object
+            Message with ``sec`` and ``nanosec``. All types of rosbags use these names.
+        """
         return cls(int(time.sec), int(time.nanosec))
 
     @classmethod
     def of_us(cls, microseconds: int) -> Stamp:
-        """Return the stamp of a number of microseconds."""
+        """Return the stamp of a number of microseconds.
+
+        Parameters
+        ----------
+        microseconds : int
+            Time, µs; usually simulated.
+        """
         sec, rest = divmod(microseconds, 1_000_000)
         return cls(sec, rest * 1000)
 
     def before_us(self, microseconds: int) -> Stamp:
-        """Return the time this many microseconds before, at least 0."""
+        """Return the time a number of microseconds earlier, at least 0.
+
+        Parameters
+        ----------
+        microseconds : int
+            Time to subtract, µs.
+        """
         # ROS 1's times are unsigned.
         whole = max(0, self.sec * 1_000_000_000 + self.nanosec - microseconds * 1000)
         return Stamp(*divmod(whole, 1_000_000_000))
 
     @classmethod
     def of_seconds(cls, seconds: float) -> Stamp:
-        """Return the stamp of seconds since the epoch."""
+        """Return the stamp of seconds since the epoch.
+
+        Parameters
+        ----------
+        seconds : float
+            Time, s. A float of the present time has a resolution of about 0.2 µs.
+        """
         sec = math.floor(seconds)
         # Rounding may give 1e9 ns, which is not valid.
         return cls(sec, min(999_999_999, int((seconds - sec) * 1e9)))
@@ -84,7 +116,7 @@ class Transform(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Transform by its numbers: translation and quaternion, as in `Transform.values`."""
+    """Transform of a child frame, given by translation and quaternion as in `Transform.values`."""
 
     parent: str
     child: str
@@ -100,39 +132,57 @@ class Messages:
     """Factory of messages of the ROS 1 classes, which every transport can encode.
 
     See `Types`.
+
+    Parameters
+    ----------
+    types : Types
+        Message types of the distribution.
     """
 
     def __init__(self, types: Types) -> None:
         t = types.__getitem__
         self._time = t("builtin_interfaces/Time")
         self._duration = t("builtin_interfaces/Duration")
+
         self._header_type = t("std_msgs/Header")
         self._point, self._quaternion, self._vector = (
             t(f"geometry_msgs/{n}") for n in ("Point", "Quaternion", "Vector3")
         )
+
         self._pose, self._twist = t("geometry_msgs/Pose"), t("geometry_msgs/Twist")
         self._pose_cov, self._twist_cov = (
             t("geometry_msgs/PoseWithCovariance"),
             t("geometry_msgs/TwistWithCovariance"),
         )
+
         self._odometry, self._scan = t("nav_msgs/Odometry"), t("sensor_msgs/LaserScan")
         self._cloud, self._cloud2 = (
             t("sensor_msgs/PointCloud"),
             t("sensor_msgs/PointCloud2"),
         )
         self._point32 = t("geometry_msgs/Point32")
+
         self._transform, self._stamped = (
             t("geometry_msgs/Transform"),
             t("geometry_msgs/TransformStamped"),
         )
         self._tf = t("tf2_msgs/TFMessage")
+
         field = t("sensor_msgs/PointField")
         # Type 7 is FLOAT32 (sensor_msgs/PointField).
         self._xyz = [field(name, 4 * i, 7, 1) for i, name in enumerate("xyz")]
         self._types = t
 
     def header(self, stamp: Stamp, frame: str) -> Any:
-        """Return a std_msgs/Header; ROS 1 numbers messages where they are published."""
+        """Return a std_msgs/Header; ROS 1 numbers messages where they are published.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the data.
+        frame : str
+            Frame id, without a leading slash; empty for none.
+        """
         return self._header_type(0, self._time(*stamp), frame)
 
     def _turn(self, yaw: float) -> Any:
@@ -140,15 +190,33 @@ class Messages:
         return self._quaternion(0.0, 0.0, z, w)
 
     def pose(self, pose: Pose) -> Any:
-        """Return a geometry_msgs/Pose."""
+        """Return a geometry_msgs/Pose.
+
+        Parameters
+        ----------
+        pose : Pose
+            Pose in the plane, m and rad. z is 0.
+        """
         return self._pose(self._point(pose.x, pose.y, 0.0), self._turn(pose.th))
 
     def vector(self, x: float, y: float, z: float = 0.0) -> Any:
-        """Return a geometry_msgs/Vector3."""
+        """Return a geometry_msgs/Vector3.
+
+        Parameters
+        ----------
+        x, y, z : float
+            Components, in the unit that the message defines.
+        """
         return self._vector(x, y, z)
 
     def twist(self, twist: Twist) -> Any:
-        """Return a geometry_msgs/Twist."""
+        """Return a geometry_msgs/Twist.
+
+        Parameters
+        ----------
+        twist : Twist
+            Velocity in the frame of the body, m/s and rad/s.
+        """
         return self._twist(
             self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w)
         )
@@ -165,6 +233,19 @@ class Messages:
         """Return a nav_msgs/Odometry.
 
         It has a pose in `frame`, a velocity in `child`, and the covariances of both.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the state.
+        pose : Pose
+            Pose of `child` in `frame`, m and rad.
+        twist : Twist
+            Velocity in `child`, m/s and rad/s.
+        frame, child : str
+            Frame ids, without a leading slash; `child` may be empty.
+        covariances : tuple of (36,) float64
+            Covariances of pose and velocity, 6×6 by rows.
         """
         of_pose, of_twist = covariances
         return self._odometry(
@@ -175,7 +256,15 @@ class Messages:
         )
 
     def tf(self, stamp: Stamp, transforms: Iterable[Transform | Placed]) -> Any:
-        """Return a tf2_msgs/TFMessage."""
+        """Return a tf2_msgs/TFMessage.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of all transforms.
+        transforms : iterable of Transform or Placed
+            Transforms from parents to children.
+        """
         made = []
         for one in transforms:
             values = one.values
@@ -189,7 +278,19 @@ class Messages:
     def located(
         self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]
     ) -> Any:
-        """Return a geometry_msgs/PoseWithCovarianceStamped."""
+        """Return a geometry_msgs/PoseWithCovarianceStamped.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the pose.
+        pose : Pose
+            Pose, m and rad.
+        frame : str
+            Frame of the pose.
+        covariance : (36,) float64
+            Covariance, 6×6 by rows: m², m rad and rad².
+        """
         kind = self._types("geometry_msgs/PoseWithCovarianceStamped")
         return kind(
             self.header(stamp, frame), self._pose_cov(self.pose(pose), covariance)
@@ -202,7 +303,17 @@ class Messages:
         positions: ArrayLike,
         velocities: ArrayLike,
     ) -> Any:
-        """Return a sensor_msgs/JointState without efforts."""
+        """Return a sensor_msgs/JointState without efforts.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the state.
+        names : sequence of str
+            Names of the joints.
+        positions, velocities : (n,) array_like
+            Value of each joint: rad and rad/s, or m and m/s for a prismatic joint.
+        """
         kind = self._types("sensor_msgs/JointState")
         values = (np.array(a, np.float64) for a in (positions, velocities, ()))
         return kind(self.header(stamp, ""), list(names), *values)
@@ -212,11 +323,29 @@ class Messages:
         return self._types("rosgraph_msgs/Clock")(self._time(*stamp))
 
     def value(self, name: str, value: Any) -> Any:
-        """Return a message of a std_msgs type that holds one value."""
+        """Return a message of a std_msgs type that holds one value.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type, such as ``Bool``.
+        value : object
+            Value of the field ``data``.
+        """
         return self._types(f"std_msgs/{name}")(value)
 
     def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
-        """Return a nav_msgs/OccupancyGrid: 100 is solid, 0 is free."""
+        """Return a nav_msgs/OccupancyGrid: 100 is solid, 0 is free.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time at which the map was loaded.
+        raster : Raster
+            Cells; its resolution is in m, and its origin the lower left corner, m.
+        frame : str
+            Frame of the map.
+        """
         rows, columns = raster.solid.shape
         # The origin is the lower left corner of cell (0, 0).
         info = self._types("nav_msgs/MapMetaData")(
@@ -240,6 +369,13 @@ class Messages:
         """Return a diagnostic_msgs/DiagnosticArray.
 
         Entries are (name, level, message, values); level 0 is OK, 1 warning, 2 error.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the diagnostics.
+        entries : iterable of (str, int, str, iterable of (str, str))
+            Name, level, message, and pairs of key and value.
         """
         pair, status = (
             self._types("diagnostic_msgs/KeyValue"),
@@ -256,13 +392,40 @@ class Messages:
     def log(
         self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()
     ) -> Any:
-        """Return a rosgraph_msgs/Log; levels are 1, 2, 4, 8 and 16."""
+        """Return a rosgraph_msgs/Log; levels are 1, 2, 4, 8 and 16.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the line.
+        level : int
+            1 debug, 2 info, 4 warning, 8 error, 16 fatal.
+        node, text : str
+            Name of the node, and the line.
+        topics : sequence of str
+            Topics of the node.
+        """
         return self._types("rosgraph_msgs/Log")(
             self.header(stamp, ""), level, node, text, "", "", 0, list(topics)
         )
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
-        """Return a rcl_interfaces/Log of class `kind`; levels are 10 to 50."""
+        """Return a rcl_interfaces/Log of class `kind`; levels are 10 to 50.
+
+        Parameters
+        ----------
+        kind : type
+            Class of the message, from `Types.two`.
+        stamp : Stamp
+            Time of the line.
+        level : int
+            10 debug, 20 info, 30 warning, 40 error, 50 fatal.
+        node : str
+            Absolute name of the node. ROS 2 names its logger with dots instead of
+            slashes.
+        text : str
+            Text of the log line.
+        """
         return kind(
             self._time(*stamp),
             level,

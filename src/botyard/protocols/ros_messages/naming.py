@@ -1,7 +1,6 @@
 """Names of topics, services, frames and nodes, by profile.
 
-There are botyard's own profile, one for Nav2, and those of AMRISim, stage_ros and
-ROSARIA.
+There are profiles of botyard, Nav2, its loopback simulator, AMRISim, stage_ros and ROSARIA.
 """
 
 from __future__ import annotations
@@ -20,13 +19,18 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 def graph_name(name: str) -> str:
     """Return a robot's name as a valid ROS name.
 
-    It has letters, digits and underscores, and starts with a letter (ROS 2 design:
-    topic and service names).
+    The result has letters, digits and underscores, and starts with a letter (ROS 2
+    design: topic and service names).
+
+    Parameters
+    ----------
+    name : str
+        Name in the world, of any characters.
     """
     # Different names may become equal; the graph then numbers them.
     clean = _NOT_A_NAME.sub("_", name)
-    # "r" for robot: a name in ROS must not start with a digit or an underscore that
-    # hides it.
+    # "r" means robot. A name in ROS must not start with a digit, and an underscore at
+    # the start would hide it.
     return clean if clean[:1].isalpha() else f"r_{clean}"
 
 
@@ -34,7 +38,7 @@ def graph_name(name: str) -> str:
 class Profile:
     """Name profile: the topics and services for ROS programs, and their names.
 
-    ``{name}`` stands for the robot's name.
+    ``{name}`` is replaced by the robot's name.
 
     Attributes
     ----------
@@ -48,8 +52,8 @@ class Profile:
     frame, frame_alone : str
         Prefix of its frames, with several robots and with a single one.
     numbered : str
-        Pattern of the robots' names in ROS, with ``{number}`` from 0 in their order;
-        empty for their own names.
+        Pattern of the robots' names in ROS, where ``{number}`` counts the robots from
+        0; empty if robots keep their own names.
     has_own_tf : bool
         Whether each robot has its own ``tf`` and ``tf_static`` under its prefix;
         otherwise all share /tf and /tf_static.
@@ -75,6 +79,13 @@ class Profile:
         Frame of the true pose; ``odom`` is the robot's own.
     sim_time : bool
         Whether stamps are simulated time by default.
+    is_localized : bool
+        Whether botyard locates the robots by default.
+    moves_by_initialpose : bool
+        Whether ``initialpose`` moves the robot; otherwise it sets the estimated pose.
+    parameters : frozenset of str
+        ROS 2 parameters of a robot's node that describe the simulation, see
+        `botyard.interfaces.ros.facts`.
     """
 
     name: str
@@ -94,13 +105,21 @@ class Profile:
     covariance: Literal["none", "fixed", "model"] = "none"
     truth_frame: str = "map"
     sim_time: bool = False
+    is_localized: bool = False
+    moves_by_initialpose: bool = False
+    parameters: frozenset[str] = frozenset()
 
     def with_frames(self, frames: str | None) -> Profile:
-        """Return the profile with other frames, and the transforms that go with them.
+        """Return the profile with other frames and the matching topics of transforms.
 
-        None keeps its own frames. With ``plain``, frames have no prefix, and each robot
-        has its own transforms. With ``prefixed``, frames start with the robot's name,
-        and all share /tf and /tf_static.
+        None keeps the profile's frames. With ``plain``, frames have no prefix, and each
+        robot has its own transforms. With ``prefixed``, frames start with the robot's
+        name, and all share /tf and /tf_static.
+
+        Parameters
+        ----------
+        frames : str or None
+            None, ``plain`` or ``prefixed``.
         """
         if frames is None:
             return self
@@ -111,7 +130,7 @@ class Profile:
 
     @property
     def base(self) -> str:
-        """Frame that odometry moves."""
+        """Name of the frame that odometry moves: `footprint`, or base_link without one."""
         return self.footprint or BASE
 
 
@@ -125,6 +144,7 @@ _OWN: Final = (
     | {
         "limits",
         "cmd_vel_stamped",
+        "ackermann_cmd",
         "enable_motors_cmd",
         "set_pose",
         "joint_states",
@@ -136,6 +156,35 @@ _OWN: Final = (
 """Offers of botyard's own profiles.
 
 ``initialpose`` and ``amcl_pose`` apply when botyard replaces AMCL.
+"""
+_LOOPBACK: Final = frozenset(
+    {
+        "update_duration",
+        "base_frame_id",
+        "map_frame_id",
+        "odom_frame_id",
+        "scan_frame_id",
+        "odom_publish_dur",
+        "scan_publish_dur",
+        "publish_map_odom_tf",
+        "publish_scan",
+        "publish_clock",
+        "scan_range_min",
+        "scan_range_max",
+        "scan_angle_min",
+        "scan_angle_max",
+        "scan_angle_increment",
+        "scan_use_inf",
+        "scan_noise_std",
+        "speed_factor",
+        "enable_stamped_cmd_vel",
+    }
+)
+"""Parameters of nav2_loopback_sim.
+
+Source: github.com/ros-navigation/navigation2, nav2_loopback_sim: README.md (0537cb2),
+src/loopback_simulator.cpp and nav2_loopback_sim/loopback_simulator.py (0006349) of
+different years.
 """
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -168,6 +217,22 @@ PROFILES: Final[Mapping[str, Profile]] = {
             world=frozenset({"clock", "diagnostics", "control", "reset_positions"}),
             covariance="model",
             sim_time=True,
+        ),
+        Profile(
+            name="loopback",
+            node="/{name}/loopback_simulator",
+            node_alone="/loopback_simulator",
+            prefix="/{name}/",
+            prefix_alone="/",
+            frame="",
+            has_own_tf=True,
+            footprint="base_footprint",
+            robot=frozenset({"cmd_vel", "odom", "initialpose"}),
+            world=frozenset({"clock"}),
+            sim_time=True,
+            is_localized=True,
+            moves_by_initialpose=True,
+            parameters=_LOOPBACK,
         ),
         Profile(
             name="amrisim",
@@ -208,9 +273,11 @@ PROFILES: Final[Mapping[str, Profile]] = {
 """Name profiles.
 
 ``default`` has ``/<robot>/…`` and one node for all. ``nav2`` has the names and frames
-of its bring-up. The others have the names of those programs. ``nav2``, ``stage`` and
-``rosaria`` have no prefix for the only robot. stage_ros counts robots, whatever their
-names in the world. AMRISim and stage_ros publish no uncertainty of odometry.
+of Nav2's bring-up, and ``loopback`` of its package nav2_loopback_sim. Each of the other
+profiles has the topics and frames of the program that gives the profile its name.
+``nav2``, ``loopback``, ``stage`` and ``rosaria`` have no prefix for the only robot.
+stage_ros counts robots, whatever their names in the world. AMRISim and stage_ros
+publish no uncertainty of odometry.
 """
 
 
@@ -236,20 +303,38 @@ class Names:
     profile: Profile
 
     def offers(self, name: str) -> bool:
-        """Return whether the robot has a topic or service; see `Profile.robot`."""
+        """Return whether the robot has a topic or service; see `Profile.robot`.
+
+        Parameters
+        ----------
+        name : str
+            Last name of a topic or service, such as ``cmd_vel``.
+        """
         return name in self.profile.robot
 
     def topic(self, name: str) -> str:
-        """Return the absolute name of a topic or service."""
+        """Return the absolute name of a topic or service.
+
+        Parameters
+        ----------
+        name : str
+            Last name, such as ``cmd_vel``.
+        """
         return f"{self.prefix}{name}"
 
     @property
     def tf(self) -> str:
-        """Name of the topic with its transforms; ``_static`` for fixed ones."""
+        """Name of the topic of transforms, without ``_static`` of fixed transforms."""
         return self.topic("tf") if self.profile.has_own_tf else "/tf"
 
     def frame_id(self, name: str) -> str:
-        """Return a frame id, without a leading slash (REP-105, tf2)."""
+        """Return a frame id, without a leading slash (REP-105, tf2).
+
+        Parameters
+        ----------
+        name : str
+            Name of the frame without prefix, such as ``base_link``.
+        """
         return f"{self.frame}{name}"
 
 
@@ -259,11 +344,16 @@ def names_of(robot: str, profile: str | Profile, alone: bool) -> Names:
     Parameters
     ----------
     robot : str
-        Its name.
+        Name of the robot in the world.
     profile : str or Profile
         Name of one of `PROFILES`, or a profile derived from one.
     alone : bool
         Whether it is the only robot.
+
+    Raises
+    ------
+    KeyError
+        There is no profile of that name.
     """
     p, name = (
         PROFILES[profile] if isinstance(profile, str) else profile,

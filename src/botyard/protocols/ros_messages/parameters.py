@@ -1,8 +1,8 @@
 """ROS 2's parameters of a node (``ros2 param``): six services and /parameter_events.
 
 The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel``
-and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy.
-Refusals have a reason.
+and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy. Each
+refusal has a reason.
 """
 
 from __future__ import annotations
@@ -20,23 +20,29 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.typenames import snake_case
 from botyard.protocols.ros_messages.types import Types
 
 NOT_SET: Final = 0
 BOOL: Final = 1
 DOUBLE: Final = 3
+STRING: Final = 4
 EVENTS_PERIOD: Final = 1.0
-"""Interval of the check for parameters changed in other ways, s of simulated time."""
+"""Interval of the check for changes made without these services, s of simulated time."""
+
+
+Sort = bool | float | str
+"""Value of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Parameter of a node.
+    """Parameter of a node, with functions that read and change it.
 
     Attributes
     ----------
     get : callable
-        Returns its value, bool or float.
+        Returns its value: bool, float or str.
     about : str
         Meaning and unit.
     put : callable or None
@@ -45,7 +51,7 @@ class Value:
         Greatest value of a number; the least is 0.
     """
 
-    get: Callable[[], bool | float]
+    get: Callable[[], Sort]
     about: str
     put: Callable[[float], None] | None = None
     limit: float = math.inf
@@ -57,9 +63,9 @@ class Parameters:
     Parameters
     ----------
     node : str
-        Its name.
+        Absolute name of the node.
     types : Types
-        Message types.
+        Message types of the distribution.
     values : callable
         Returns the present parameters by name.
     """
@@ -70,7 +76,7 @@ class Parameters:
         self._node = node
         self._types = types
         self._values = values
-        self._told: dict[str, bool | float] = {}
+        self._told: dict[str, Sort] = {}
         self.events = Topic(
             "/parameter_events",
             "rcl_interfaces/ParameterEvent",
@@ -105,7 +111,7 @@ class Parameters:
     def _service(
         self, name: str, answer: Callable[[Any], dict[str, Any]], about: str
     ) -> Service:
-        path = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        path = snake_case(name)
         response = f"rcl_interfaces/srv/{name}_Response"
 
         def serve(request: Any) -> Any:
@@ -131,10 +137,10 @@ class Parameters:
     # -- events
 
     def _begin(self, _wanted: bool) -> None:
-        """Remember the present values: they are not news for a new subscriber."""
+        """Store the present values, so that new subscribers get only later changes."""
         self._told = self._present()
 
-    def _present(self) -> dict[str, bool | float]:
+    def _present(self) -> dict[str, Sort]:
         return {name: value.get() for name, value in self._values().items()}
 
     def _event(self, stamp: Stamp) -> Any:
@@ -143,6 +149,7 @@ class Parameters:
         One event has at most `MAX_LISTED` parameters.
         """
         now, told = self._present(), self._told
+
         new = [name for name in now if name not in told][:MAX_LISTED]
         changed = [
             name for name, value in now.items() if name in told and told[name] != value
@@ -150,9 +157,11 @@ class Parameters:
         gone = [name for name in told if name not in now][
             : MAX_LISTED - len(new) - len(changed)
         ]
+
         # An event without contents would wake all subscribers for nothing.
         if not (new or changed or gone):
             return None
+
         told |= {name: now[name] for name in (*new, *changed)}
         return self._types.two("rcl_interfaces/ParameterEvent")(
             stamp=self._types["builtin_interfaces/Time"](*stamp),
@@ -164,9 +173,7 @@ class Parameters:
             ),
         )
 
-    def _named(
-        self, names: Iterable[str], values: Mapping[str, bool | float]
-    ) -> list[Any]:
+    def _named(self, names: Iterable[str], values: Mapping[str, Sort]) -> list[Any]:
         parameter = self._types.two("rcl_interfaces/Parameter")
         return [
             parameter(name=name, value=self._packed(values[name])) for name in names
@@ -174,15 +181,19 @@ class Parameters:
 
     # -- values
 
-    def _packed(self, value: bool | float | None) -> Any:
+    def _packed(self, value: Sort | None) -> Any:
         kind = self._types.two("rcl_interfaces/ParameterValue")
-        sort = NOT_SET if value is None else BOOL if isinstance(value, bool) else DOUBLE
+        sort, text, number = NOT_SET, "", 0.0
+        if isinstance(value, str):
+            sort, text = STRING, value
+        elif value is not None:
+            sort, number = BOOL if isinstance(value, bool) else DOUBLE, float(value)
         return kind(
             type=sort,
             bool_value=value is True,
             integer_value=0,
-            double_value=float(value or 0.0),
-            string_value="",
+            double_value=number,
+            string_value=text,
             byte_array_value=np.zeros(0, np.uint8),
             bool_array_value=np.zeros(0, np.bool_),
             integer_array_value=np.zeros(0, np.int64),
@@ -242,7 +253,15 @@ class Parameters:
     # -- changes
 
     def _complaint(self, parameter: Any, values: Mapping[str, Value]) -> str:
-        """Return the reason for refusing a change; empty if it is accepted."""
+        """Return the reason for refusing a change; empty if it is accepted.
+
+        Parameters
+        ----------
+        parameter : rcl_interfaces/Parameter
+            Name and requested value of the parameter.
+        values : mapping of str to Value
+            Parameters of the node.
+        """
         name = shown(parameter.name)
         value = values.get(str(parameter.name))
         if value is None:
@@ -258,6 +277,15 @@ class Parameters:
         return ""
 
     def _change(self, parameter: Any, values: Mapping[str, Value]) -> str:
+        """Change a parameter; return the reason of a refusal, or an empty text.
+
+        Parameters
+        ----------
+        parameter : rcl_interfaces/Parameter
+            Name and requested value of the parameter.
+        values : mapping of str to Value
+            Parameters of the node.
+        """
         complaint = self._complaint(parameter, values)
         put = values[str(parameter.name)].put if not complaint else None
         if put is None:
@@ -282,7 +310,8 @@ class Parameters:
 
     def _set_all(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        # Checked first, so that usually nothing must be restored.
+
+        # All values are checked first, so that usually no change must be undone.
         complaint = next(
             (c for p in request.parameters if (c := self._complaint(p, values))), ""
         )
@@ -313,12 +342,21 @@ def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
     """Return whether a parameter is listed: below a prefix, and within a depth.
 
     A depth of 0 is unlimited. Source: rclcpp, NodeParameters::list_parameters.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter; dots separate its parts.
+    prefixes : set of str
+        Prefixes of the request; empty for all parameters.
+    depth : int
+        Parts of a name that may follow after a prefix.
     """
     parts = name.split(".")
     if not prefixes:
         return depth == 0 or len(parts) <= depth
     if name in prefixes:
         return True
-    # Start of the shortest prefix that leaves at most `depth` parts.
+    # Start of the shortest prefix after which at most `depth` parts follow.
     first = max(1, len(parts) - depth) if depth else 1
     return any(".".join(parts[:k]) in prefixes for k in range(first, len(parts)))

@@ -43,6 +43,13 @@ class TemplateError(Exception):
 
 
 def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
+    """Return the offset of a marker in an encoded message.
+
+    Raises
+    ------
+    TemplateError
+        The marker is missing, or occurs more than once.
+    """
     at = data.find(mark, begin)
     # A marker that occurs twice could be part of other data.
     if at < 0 or data.find(mark, at + 1) >= 0:
@@ -53,13 +60,26 @@ def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
 
 
 def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
+    """Return the bytes of a message as rosbags encodes it.
+
+    Parameters
+    ----------
+    types : Types
+        Message types of the distribution.
+    wire : str
+        Wire format: ``ros1``, or any other for CDR.
+    message : object
+        Message of the ROS 1 classes.
+    type_name : str
+        Its type, such as ``nav_msgs/Odometry``.
+    """
     return (types.encode_ros1 if wire == "ros1" else types.encode_cdr)(
         message, type_name
     )
 
 
 def _stamp_at(data: bytes | bytearray, begin: int = 0) -> int:
-    """Return the offset of the stamp of the only header after `begin`."""
+    """Return the offset of the time stamp of a header; only one may follow after `begin`."""
     return _find(data, _TWO.pack(_SEC, _NSEC), begin)
 
 
@@ -74,7 +94,7 @@ class QuickOdometry:
     types, messages : Types, Messages
         Message types and factory, for the template.
     frame, child : str
-        Frames.
+        Frame ids of the pose and of the velocity.
     covariances : (36,) float64 arrays
         Covariances of pose and velocity; `bytes` may replace them.
     """
@@ -103,7 +123,7 @@ class QuickOdometry:
     def _template(self, wire: str) -> tuple[bytes, bytes, bytes, bytes]:
         """Return the template of a wire format, built on first use.
 
-        With ROS 1 alone, the types of ROS 2 are not needed, which take 0.5 s to parse.
+        ROS 1 alone does not need the types of ROS 2, which take 0.5 s to parse.
         """
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (
@@ -138,9 +158,22 @@ class QuickOdometry:
         twist: bytes,
         covariances: tuple[bytes, bytes] | None = None,
     ) -> bytes:
-        """Return the message of the bytes of a pose, a twist and their covariances.
+        """Return the message with the bytes of a pose, a twist and their covariances.
 
-        They have seven, six and 36 doubles each.
+        The pose has seven doubles, the twist six, and each covariance 36.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time of the state.
+        pose : bytes
+            Position x, y, z, m, and quaternion x, y, z, w; 56 bytes.
+        twist : bytes
+            Linear, m/s, and angular velocity, rad/s, x, y, z each; 48 bytes.
+        covariances : tuple of bytes, optional
+            Covariances of both, 288 bytes each, in place of the constant ones.
         """
         head, frames, of_pose, of_twist = self._made.get(wire) or self._template(wire)
         if covariances is not None:
@@ -188,7 +221,23 @@ class QuickTransforms:
         return made
 
     def bytes(self, wire: str, stamp: Stamp, values: Iterable[memoryview]) -> bytes:
-        """Return the message of translations (m) and quaternions, seven float64 each."""
+        """Return the message of translations (m) and quaternions, seven float64 each.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time of all transforms.
+        values : iterable of memoryview
+            Translation x, y, z and quaternion x, y, z, w of each transform, 56 bytes
+            each, in the order of the frames.
+
+        Raises
+        ------
+        ValueError
+            There are more or fewer transforms than frames.
+        """
         data, stamps, places = self._made.get(wire) or self._template(wire)
         for stamped in stamps:
             # Each transform has its own header.
@@ -199,7 +248,22 @@ class QuickTransforms:
 
 
 class QuickScan:
-    """Encoder of sensor_msgs/LaserScan for one laser in its present configuration."""
+    """Encoder of sensor_msgs/LaserScan for one laser in its present configuration.
+
+    Parameters
+    ----------
+    types : Types
+        Message types, for the template.
+    make : callable
+        Makes the laser's message at a stamp. Its header and limits are kept.
+
+    Attributes
+    ----------
+    count : int
+        Number of readings.
+    range_min : float
+        Least range of the laser, m.
+    """
 
     __slots__ = ("_length", "_made", "_message", "_types", "count", "range_min")
 
@@ -226,7 +290,19 @@ class QuickScan:
     def bytes(
         self, wire: str, stamp: Stamp, ranges: bytes, intensities: bytes
     ) -> bytes:
-        """Return the message of readings, `count` float32 each."""
+        """Return the message of readings, `count` float32 each.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time of the measurement.
+        ranges : bytes
+            Ranges, m; `count` float32 in the order of the beams.
+        intensities : bytes
+            Intensities; `count` float32 in the order of the beams.
+        """
         head, about = self._made.get(wire) or self._template(wire)
         return b"".join(
             (head, _TWO.pack(*stamp), about, ranges, self._length, intensities)
@@ -234,7 +310,9 @@ class QuickScan:
 
 
 _CloudTemplate = tuple[bytes, bytes, bytes, bytes]
-"""Parts before and after the stamp, after the width, and after the points."""
+"""Parts of an encoded point cloud: before and after the stamp, after the width, and
+after the points.
+"""
 
 
 class QuickCloud:
@@ -290,7 +368,18 @@ class QuickCloud:
         return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
-        """Return the message of points, three float32 each, m."""
+        """Return the message of points, three float32 each, m.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time of the measurement.
+        points : bytes
+            x, y and z of each point, float32, m, in the frame of the cloud; may be
+            empty.
+        """
         head, about, fields, tail = self._made.get(wire) or self._template(wire)
         size, width = len(points), _ONE.pack(len(points) // _POINT)
         if not self._has_sizes:

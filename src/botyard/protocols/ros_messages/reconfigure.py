@@ -57,11 +57,11 @@ class Reconfigure:
     Parameters
     ----------
     port : RobotPort
-        The robot.
+        Robot whose limits are changed.
     prefix : str
         Prefix of topics and services.
     types : Types
-        Message types.
+        Message types of the distribution.
     settled : callable
         Called after a change; applies queued commands while the simulation is paused.
     """
@@ -77,6 +77,9 @@ class Reconfigure:
         self._prefix = prefix
         self._types = types
         self._settled = settled
+        # Values that the next step puts into force, and the time at their request, us.
+        self._requested: dict[str, float] = {}
+        self._requested_us = -1
 
     def topics(self) -> list[Topic]:
         """Return the two latched topics of the server."""
@@ -113,14 +116,31 @@ class Reconfigure:
         )
 
     def values(self) -> dict[str, float]:
-        """Return the limits in force."""
+        """Return the limits: in force, or requested for the next step.
+
+        A program that sets a parameter and reads it at once expects its own value.
+
+        Returns
+        -------
+        dict of str to float
+            Value of each of `PARAMETERS` by name, m/s² or rad/s².
+        """
         state = self._port.state()
-        return {
+        values = {
             p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS
         }
+        if self._port.time_us == self._requested_us:
+            values |= self._requested
+        return values
 
     def config(self, values: dict[str, float]) -> Any:
-        """Return a dynamic_reconfigure/Config of values."""
+        """Return a dynamic_reconfigure/Config of values.
+
+        Parameters
+        ----------
+        values : dict of str to float
+            Values by name, m/s² or rad/s².
+        """
         t = self._types
         double, group = (
             t["dynamic_reconfigure/DoubleParameter"],
@@ -147,9 +167,11 @@ class Reconfigure:
             )
             for p in PARAMETERS
         ]
+
         group = t["dynamic_reconfigure/Group"](
             name="Default", type="", parameters=described, parent=0, id=0
         )
+
         names = [p.name for p in PARAMETERS]
         return t["dynamic_reconfigure/ConfigDescription"](
             groups=[group],
@@ -167,23 +189,45 @@ class Reconfigure:
     def change(self, parameter: Parameter, value: float) -> None:
         """Change a limit.
 
+        Parameters
+        ----------
+        parameter : Parameter
+            One of `PARAMETERS`.
+        value : float
+            Limit, m/s² or rad/s².
+
         Raises
         ------
         WorldError
-            It is not within 0 to `MAX_RAMP`.
+            The limit is not within 0 to `MAX_RAMP`.
         """
         self._change({parameter: value})
 
     def _change(self, wanted: dict[Parameter, float]) -> None:
-        """Change limits: all, or none if one of them is invalid."""
-        # All are checked before the first is changed.
+        """Change limits: all, or none if one of them is invalid.
+
+        Parameters
+        ----------
+        wanted : dict of Parameter to float
+            New limits, m/s² or rad/s²; may be empty.
+
+        Raises
+        ------
+        WorldError
+            A limit is not within 0 to `MAX_RAMP`.
+        """
+        # All limits are checked before the first is changed.
         for parameter, value in wanted.items():
             if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
                 raise WorldError(
                     f"{parameter.name}: expected 0 … {MAX_RAMP:g} {parameter.unit}, found {value:g}"
                 )
 
+        if self._requested_us != self._port.time_us:
+            self._requested.clear()
+            self._requested_us = self._port.time_us
         for parameter, value in wanted.items():
+            self._requested[parameter.name] = value
             accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
             self._port.set_ramp(_AXES[parameter.axis], accel=accel, decel=decel)
 
@@ -192,16 +236,15 @@ class Reconfigure:
 
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
-        values = self.values()
         # Unknown parameters are ignored, and the last of repeated ones counts, as in
-        # the original server.
+        # the server of dynamic_reconfigure.
         wanted = {
             known[e.name]: float(e.value)
             for e in request.config.doubles
             if e.name in known
         }
+
         self._change(wanted)
-        values |= {p.name: value for p, value in wanted.items()}
         return self._types["dynamic_reconfigure/ReconfigureResponse"](
-            config=self.config(values)
+            config=self.config(self.values())
         )

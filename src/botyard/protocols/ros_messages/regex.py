@@ -40,7 +40,7 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
 _Test = Callable[[str], bool]
 _START, _END = "^", "$"
 _SPECIAL: Final = frozenset("^.[]$()|*+?{}\\-/")
-"""Characters that may be escaped: special ones, also those inside of brackets."""
+"""Characters that may be escaped: special characters outside and inside of brackets."""
 
 
 class _Either(NamedTuple):
@@ -71,7 +71,7 @@ class Pattern:
     Raises
     ------
     PeerError
-        It is invalid, or too long.
+        The expression is invalid, or too long.
     """
 
     def __init__(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Pattern:
         self._next: list[tuple[int, ...]] = []
         self._work = 0
         parsed = self._either()
-        # The grammar stops at a bracket that it did not open.
+        # The parser stops early only at a closing bracket without an opening one.
         if self._at < len(text):
             raise self._fail("a closing bracket without an opening one")
         first, ends = self._built(parsed)
@@ -98,6 +98,11 @@ class Pattern:
 
     def search(self, text: str) -> bool:
         """Return whether any part of a text matches.
+
+        Parameters
+        ----------
+        text : str
+            Any text. ``^`` and ``$`` match at its start and end, not at lines.
 
         Raises
         ------
@@ -134,6 +139,18 @@ class Pattern:
         return self._last in self._reached(set(now), at_start=is_empty, at_end=True)
 
     def _spend(self, states: int) -> None:
+        """Count visited states against the budget of the pattern.
+
+        Parameters
+        ----------
+        states : int
+            Number of states.
+
+        Raises
+        ------
+        PeerError
+            The budget `MAX_WORK` is used up.
+        """
         # The budget is shared by all searches of a pattern, not by each text.
         self._work += states
         if self._work > MAX_WORK:
@@ -144,7 +161,15 @@ class Pattern:
     def _reached(
         self, states: set[int], at_start: bool, at_end: bool
     ) -> frozenset[int]:
-        """Return the epsilon closure of states."""
+        """Return the epsilon closure of states.
+
+        Parameters
+        ----------
+        states : set of int
+            States after a character.
+        at_start, at_end : bool
+            Whether ``^`` and ``$`` match at this place.
+        """
         found, todo = set(states), list(states)
         while todo:
             state = todo.pop()
@@ -163,6 +188,19 @@ class Pattern:
     # Construction: each fragment has a first state and dangling ends.
 
     def _state(self, test: _Test | str | None) -> int:
+        """Add a state, and return its number.
+
+        Parameters
+        ----------
+        test : callable, str or None
+            Test of a character, an anchor (``^`` or ``$``), or None for a transition
+            without a character.
+
+        Raises
+        ------
+        PeerError
+            There are `MAX_STATES` states already.
+        """
         # Nested repetitions multiply, so states are counted while they are built.
         if len(self._tests) >= MAX_STATES:
             raise self._fail("too many repetitions")
@@ -175,6 +213,13 @@ class Pattern:
             self._next[end] += (state,)
 
     def _built(self, node: _Node) -> tuple[int, list[int]]:
+        """Return the first state and the dangling ends of a part of the pattern.
+
+        Parameters
+        ----------
+        node : node of the syntax tree
+            Part of the pattern.
+        """
         if isinstance(node, _Either):
             first, ends = self._state(None), []
             for choice in node.choices:
@@ -225,7 +270,7 @@ class Pattern:
 
         return first, leaves
 
-    # Parser (recursive descent).
+    # The methods below are a parser by recursive descent.
 
     def _either(self) -> _Node:
         self._depth += 1
@@ -309,9 +354,10 @@ class Pattern:
         return char.__eq__
 
     def _set(self) -> _Test:
-        """Return the test of a bracket expression."""
+        """Parse a bracket expression; return the function that tests a character."""
         opposite = self._peek() == "^"
         self._at += opposite
+
         tests: list[_Test] = []
         begin = self._at
         # A "]" in the first place is a character of the set (POSIX).

@@ -42,6 +42,7 @@ from botyard.protocols.ros_messages.quick import QuickOdometry
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 
+# REP-107 expects diagnostics at about 1 Hz.
 DIAGNOSTICS_PERIOD: Final = 1.0
 """Period of diagnostics, s of simulated time."""
 AMCL_STEP_M: Final = 0.25
@@ -57,9 +58,19 @@ def _late(
     make: Callable[[Stamp], Any],
     quick: Callable[[str, Stamp], bytes] | None,
 ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
-    """Return message factories of a sensor whose readings may be late or infrequent.
+    """Return message factories for a sensor whose readings may be older than the last step.
 
     The stamps of its messages are the times of the measurements.
+
+    Parameters
+    ----------
+    age_us : callable
+        Returns the age of the measurement, µs of simulated time; 0 for the present
+        step.
+    make : callable
+        Makes the message object at a stamp.
+    quick : callable or None
+        Fast encoder of the same message.
     """
 
     def measured(stamp: Stamp) -> Stamp:
@@ -79,9 +90,9 @@ class RobotTopics:
     Parameters
     ----------
     port : RobotPort
-        The robot.
+        Robot with these topics.
     names : Names
-        Its names.
+        Names of the robot in ROS.
     messages, types : Messages, Types
         Message factory and types.
     data : StepData
@@ -105,26 +116,32 @@ class RobotTopics:
         self.names = names
         self._m = messages
         self._types = types
+
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id(n.profile.base)
         self._truth_frame = (
             self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         )
+
         self.problems = learn_types(port, types)
         """Devices that are not shown, with the reasons.
 
-        Conflicts of topics are known after a call of `topics`.
+        A call of `topics` adds the conflicts of topics.
         """
+
         self._encoders = Encoders(port.fleet, types, messages, data)
         self._wanted: dict[str, set[str]] = {}
-        """Topics with subscribers of each device."""
+        """Names of the topics that have subscribers, by name of their device."""
+
         self.frames = MovingFrames(port, names, data.frames.is_localized)
         data.frames.add(self.frames)
         self._models_covariance = n.profile.covariance == "model"
         if self._models_covariance:
             data.covariance.add(port.fleet, port.name)
-        self._paddles = 0, (0.0, 0.0)
-        """Time of the last joint states, µs, and the positions of the paddles then."""
+        self._moved: tuple[int, tuple[float, ...]] = 0, ()
+        """Time of the last joint states, µs, and the positions of the joints without known
+        velocities at that time.
+        """
 
     def close(self) -> None:
         """Release the data of a removed robot."""
@@ -136,7 +153,12 @@ class RobotTopics:
     # -- topics
 
     def topics(self) -> list[Topic]:
-        """Return all topics of the robot."""
+        """Return all topics of the robot.
+
+        The offers of the name profile come first, then the topics of devices. If
+        another topic already has the name, the device's topic is left out, and the
+        device is added to `problems`.
+        """
         n = self.names
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
@@ -148,6 +170,8 @@ class RobotTopics:
             about: str,
             **options: Any,
         ) -> None:
+            # Profiles select the topics, so that a robot looks like the one that they
+            # imitate.
             if n.offers(name):
                 found.append(Topic(n.topic(name), type_name, make, about, **options))
 
@@ -155,6 +179,7 @@ class RobotTopics:
         add("pose", "nav_msgs/Odometry", self._odometry, believed, quick=odometry)
         usual = "the same as pose, with the name that most programs expect"
         add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
+
         exact = self._quick_odometry(True)
         add(
             "base_pose_ground_truth",
@@ -176,6 +201,7 @@ class RobotTopics:
             self._joint_states,
             "positions and velocities of the wheels and the gripper",
         )
+
         if self.data.frames.is_localized:
             about = "estimated pose, by --localization"
             kind = "geometry_msgs/PoseWithCovarianceStamped"
@@ -198,6 +224,13 @@ class RobotTopics:
         return found
 
     def _device_topic(self, one: Shown) -> Topic:
+        """Return a topic of a device, with its period, factories and subscription.
+
+        Parameters
+        ----------
+        one : Shown
+            Device and declaration of the topic.
+        """
         frame, version = frame_of(one, self.names), one.ros.version
         name = self.names.topic(one.place.named(one.ros.topic))
         period = period_of(one, self._scan_rate)
@@ -207,7 +240,8 @@ class RobotTopics:
             period > 0.0 and version is None and one.reader.kind.beams is not None
         )
 
-        # `scan_time` is the time between scans, which a slow sensor determines.
+        # `scan_time` is the time between scans: a slow sensor makes it longer than the
+        # period.
         interval = max(period, measurement_period(one.reader.spec))
 
         def make(stamp: Stamp) -> Any:
@@ -239,7 +273,17 @@ class RobotTopics:
         )
 
     def _want(self, device: str, topic: str, on: bool) -> None:
-        """Subscribe to a device while one of its topics has a subscriber."""
+        """Subscribe to a device while one of its topics has a subscriber.
+
+        Parameters
+        ----------
+        device : str
+            Name of the device.
+        topic : str
+            Name of one of its topics.
+        on : bool
+            Whether the topic has a subscriber.
+        """
         wanted = self._wanted.setdefault(device, set())
         # Several topics may show one device, for example as scan and as point cloud.
         (wanted.add if on else wanted.discard)(topic)
@@ -293,32 +337,39 @@ class RobotTopics:
         fleet, spec, joints = (
             self.port.fleet,
             self.port.spec,
-            (*self.frames.wheels, *self.frames.paddles),
+            (
+                *self.frames.wheels,
+                *self.frames.steered,
+                *self.frames.trailers,
+                *self.frames.paddles,
+            ),
         )
+        # The row is looked up each time, because rows change when robots are added or
+        # removed.
         row = fleet.rows[self.port.name]
-        (forward, turned), (v, _, w) = (
-            fleet.state.path[row].tolist(),
-            fleet.state.vel[row].tolist(),
-        )
-        kinematics = spec.kinematics
-        positions = [*kinematics.wheel_rates(forward, turned)]
-        velocities = [*kinematics.wheel_rates(v, w)]
+        v, left, w = fleet.state.vel[row].tolist()
+        kinematics, radius = spec.kinematics, spec.wheel_radius
+        positions = [*self.frames.rolled]
+        velocities = [one / radius for one in kinematics.all_wheel_speeds(v, left, w)]
+
         gripper = self.port.gripper
-        if gripper is not None:
-            (last, before), now, (left, right, _) = (
-                self._paddles,
-                self.port.time_us,
-                gripper.positions,
-            )
+        moved = self.frames.steering + self.frames.bends
+        if gripper is not None and self.frames.paddles:
+            moved += tuple(gripper.positions[:2])
+        if moved:
+            (last, before), now = self._moved, self.port.time_us
             elapsed = (now - last) / 1e6
-            positions += [left, right]
-            # The gripper has no velocities, so they follow from two positions.
+            positions += moved
+            # The state has no velocities of these joints, so they follow from two
+            # positions.
             velocities += [
                 (a - b) / elapsed if last and elapsed > 0.0 else 0.0
-                for a, b in zip((left, right), before, strict=True)
+                for a, b in zip(moved, before or moved, strict=True)
             ]
             if now != last:
-                self._paddles = now, (left, right)
+                # Updated only in a new step: two calls in one step would give a
+                # velocity of 0.
+                self._moved = now, moved
 
         return self._m.joints(
             stamp, [joint.name for joint in joints], positions, velocities
@@ -328,7 +379,7 @@ class RobotTopics:
         return self._m.located(stamp, self.frames.pose, MAP, TRUTH_COVARIANCE)
 
     def _believed_place(self) -> Hashable:
-        """Return a value that changes when AMCL would publish its pose again.
+        """Return a value that changes when AMCL would publish a pose again.
 
         AMCL does so after ``update_min_d`` or ``update_min_a``, and when its pose is
         set.
@@ -336,6 +387,8 @@ class RobotTopics:
         pose = self.frames.pose
         return (
             self.frames.offset,
+            # The pose is rounded to cells of a grid, which needs no stored pose and has
+            # a similar effect.
             round(pose.x / AMCL_STEP_M),
             round(pose.y / AMCL_STEP_M),
             round(pose.th / AMCL_STEP_RAD),
@@ -344,7 +397,13 @@ class RobotTopics:
     # -- fast encoders
 
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
-        """Return the fast encoder of odometry or ground truth, from the state's arrays."""
+        """Return the fast encoder of odometry or ground truth, from the state's arrays.
+
+        Parameters
+        ----------
+        exact : bool
+            Whether the true pose is encoded, not the pose by odometry.
+        """
         fleet, name, data = self.port.fleet, self.port.name, self.data
         which, is_modelled = (
             "pose" if exact else "odom",
@@ -354,6 +413,8 @@ class RobotTopics:
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
+            # The template is made at the first message, because robots without
+            # subscribers need none.
             if template is None:
                 template = self._odometry_template(exact)
             pose, twist = data.odometry(fleet, which, name)
@@ -392,10 +453,17 @@ class RobotTopics:
         return self._m.value("Bool", self._motors_on())
 
     def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
-        """Return name, level, message and values for /diagnostics."""
+        """Return name, level, message and values for /diagnostics.
+
+        Returns
+        -------
+        tuple of (str, int, str, list of (str, str))
+            Level 0 is OK, 1 warning (stalled, motors off, emergency stop), 2 error
+            (battery empty). Values are texts: flags, voltage in V, charge in %.
+        """
         state, electrics = self.port.state(), self.port.electrics
         level, text = (0, "OK")
-        # Ordered by severity: the first condition that holds is shown.
+        # The conditions are in the order of severity: the first that holds is shown.
         if electrics.battery.is_low:
             level, text = 2, "battery empty"
         elif electrics.estop_pressed or state.estop:

@@ -1,8 +1,8 @@
 """Messages, services and actions of simulation_interfaces.
 
 Names of fields, their order and the constants are taken from the package's definitions
-(ros-simulation/simulation_interfaces). It has two lines of versions: 1.x (1.4, 1.5 and
-1.6 are equal) in Humble, Jazzy and Kilted, and 2.x (2.1) in Lyrical and Rolling.
+(ros-simulation/simulation_interfaces). There are two lines of versions: 1.x (1.4, 1.5
+and 1.6 are equal) in Humble, Jazzy and Kilted, and 2.x (2.1) in Lyrical and Rolling.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 PACKAGE: Final = "simulation_interfaces"
 SECOND_LINE: Final = frozenset(["lyrical", "rolling"])
-"""Distributions of ROS 2 that have version 2.1; the others have 1.x."""
+"""Distributions of ROS 2 that have version 2.1; other distributions have 1.x."""
 
 _MESSAGES: Final = {
     "Result": "uint8 result\nstring error_message",
@@ -151,13 +151,29 @@ ACTIONS: Final = {
 def messages(distro: str) -> Mapping[str, str]:
     """Return the definitions of the messages in a distribution of ROS 2, by name.
 
-    They are in the order of dependency.
+    The definitions are in the order of dependency.
+
+    Parameters
+    ----------
+    distro : str
+        Distribution of ROS 2. One that is not in `SECOND_LINE` has version 1.x.
     """
     return _MESSAGES | _MESSAGES_2 if distro in SECOND_LINE else _MESSAGES
 
 
 def services(distro: str) -> Mapping[str, tuple[str, str]]:
-    """Return requests and responses of the services, by name."""
+    """Return requests and responses of the services, by name.
+
+    Parameters
+    ----------
+    distro : str
+        Distribution of ROS 2.
+
+    Returns
+    -------
+    mapping of str to (str, str)
+        Definitions of request and response by the service's name without the package.
+    """
     return _SERVICES | _SERVICES_2 if distro in SECOND_LINE else _SERVICES
 
 
@@ -173,7 +189,7 @@ class Code(IntEnum):
     NOT_FOUND = 2
     INCORRECT_STATE = 3
     OPERATION_FAILED = 4
-    # SpawnEntity and SpawnEntities
+    # Results of SpawnEntity and SpawnEntities.
     NAME_NOT_UNIQUE = 101
     NAME_INVALID = 102
     UNSUPPORTED_FORMAT = 103
@@ -182,30 +198,30 @@ class Code(IntEnum):
     RESOURCE_PARSE_ERROR = 106
     INVALID_POSE = 109
     ENTITIES_SPAWN_FAILED = 150
-    # SetEntityState
+    # Results of SetEntityState.
     STATE_INVALID_POSE = 101
-    # SetSimulationState
+    # Results of SetSimulationState.
     ALREADY_IN_TARGET_STATE = 101
     STATE_TRANSITION_ERROR = 102
-    # GetCurrentWorld, UnloadWorld
+    # Results of GetCurrentWorld and UnloadWorld.
     NO_WORLD_LOADED = 101
-    # GetAvailableWorlds
+    # Results of GetAvailableWorlds.
     DEFAULT_SOURCES_FAILED = 101
-    # LoadWorld
+    # Results of LoadWorld.
     WORLD_UNSUPPORTED_FORMAT = 101
     WORLD_NO_RESOURCE = 102
     WORLD_PARSE_ERROR = 103
 
 
 class Refused(Exception):
-    """Refused request.
+    """Error of a request that the simulator refuses, with the code of the response.
 
     Parameters
     ----------
     code : Code
-        Result code.
+        Result code of the response.
     text : str
-        Error message.
+        Error message of the response.
     """
 
     def __init__(self, code: Code, text: str) -> None:
@@ -237,8 +253,8 @@ class Category(IntEnum):
 class Shape(IntEnum):
     """Types of bounds.
 
-    They are none, two opposite corners, corners of a convex hull, and a centre with a
-    point whose x is the radius.
+    The points of the four types are: none; two opposite corners; the corners of a
+    convex hull; a centre, and a point whose x is the radius.
     """
 
     EMPTY = 0

@@ -33,7 +33,7 @@ class Cloud:
     key : (str, str, int)
         Robot, kind and index, the key of its readings in `Fleet`.
     rays : Rays
-        Its rays.
+        Rays of the sensor.
     """
 
     key: tuple[str, str, int]
@@ -68,7 +68,16 @@ class _Layout(NamedTuple):
     def of(
         cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]
     ) -> _Layout:
-        """Return the layout of the clouds whose sensors were measured, at least one."""
+        """Return the layout of the clouds whose sensors were measured; there must be at
+        least one.
+
+        Parameters
+        ----------
+        clouds : sequence of Cloud
+            Registered sensors.
+        spans : mapping of hashable to (int, int)
+            First and end index of the readings of each measured sensor.
+        """
         taken = [(cloud, spans[cloud.key]) for cloud in clouds if cloud.key in spans]
         found = [cloud for cloud, _ in taken]
         joined = [
@@ -95,7 +104,7 @@ class StepData:
     Attributes
     ----------
     frames : StepFrames
-        Transforms.
+        Transforms that change with every step.
     covariance : OdometryCovariance
         Covariances of odometry, for robots whose name profile has them.
     """
@@ -110,7 +119,7 @@ class StepData:
         self._measured: tuple[int, Mapping[Hashable, tuple[int, int]]] | None = None
         self._short: NDArray[np.float32] | None = None
         self._views: dict[bool, tuple[bytes, bytes]] = {}
-        """Ranges, with or without infinities, and intensities."""
+        """Bytes of all ranges and intensities, float32, by whether ranges may be infinite."""
         self._points: dict[Cloud, bytes] | None = None
         self._laid: _Layout | None = None
 
@@ -129,17 +138,44 @@ class StepData:
         self._views.clear()
 
     def add(self, cloud: Cloud) -> None:
-        """Register a sensor whose points are published."""
+        """Register a sensor whose points are published.
+
+        Parameters
+        ----------
+        cloud : Cloud
+            Sensor, which identifies its points in `cloud`.
+        """
         self._clouds.append(cloud)
         self._laid = None
 
     def remove(self, cloud: Cloud) -> None:
-        """Unregister a sensor."""
+        """Unregister a sensor.
+
+        Parameters
+        ----------
+        cloud : Cloud
+            A registered sensor.
+        """
         self._clouds.remove(cloud)
         self._laid = None
 
     def of(self, fleet: Fleet, what: str, robot: str) -> Any:
-        """Return a robot's value in a column of the state, as Python numbers."""
+        """Return a robot's value in a column of the state, as Python numbers.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            State of all robots.
+        what : str
+            Name of the column, such as ``motors``.
+        robot : str
+            Name of the robot.
+
+        Returns
+        -------
+        float, int or list
+            The element of the column; a list for columns of several numbers.
+        """
         column = self._columns.get(what)
         if column is None:
             # One `tolist` for all robots costs less than an array access for each.
@@ -152,6 +188,20 @@ class StepData:
         The pose is the state's ``pose`` or ``odom``. Values are float64: x, y, z, m,
         and a quaternion x, y, z, w; linear, m/s, and angular velocity, rad/s, x, y, z
         each.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            State of all robots.
+        what : str
+            ``odom`` for the pose by odometry, ``pose`` for the true pose.
+        robot : str
+            Name of the robot.
+
+        Returns
+        -------
+        tuple of bytes
+            56 and 48 bytes, in the byte order of the machine.
         """
         poses = self._poses.get(what)
         if poses is None:
@@ -171,6 +221,18 @@ class StepData:
         """Return the layout's version, and the slices of measured sensors.
 
         There are no slices if readings are rounded.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            Readings of all robots.
+
+        Returns
+        -------
+        tuple of (int, mapping)
+            Version, which increases when sensors change, and first and end index of the
+            readings of each sensor by its key. The same objects are returned until
+            `forget`.
         """
         if self._measured is None:
             self._measured = fleet.layout, fleet.measured if fleet.is_exact else {}
@@ -181,7 +243,18 @@ class StepData:
     ) -> tuple[bytes, bytes]:
         """Return the bytes of a sensor's ranges and of its intensities, as float32.
 
-        With `inf`, infinities are set as `ScanArrays.is_open` says.
+        With `inf`, infinities are set where `ScanArrays.is_open` is true.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            Readings of all robots.
+        span : tuple of int
+            First and end index of the sensor's readings, from `measured`.
+        inf : bool
+            Whether a ray that meets nothing has an infinite range (REP-117).
+        range_min : float
+            Least range of the sensor, m; nearer readings become −∞ with `inf`.
         """
         ranges, seen = self._views.get(inf) or self._viewed(fleet, inf)
         a, b = 4 * span[0], 4 * span[1]
@@ -192,13 +265,18 @@ class StepData:
         ).tobytes(), seen[a:b]
 
     def _viewed(self, fleet: Fleet, inf: bool) -> tuple[bytes, bytes]:
+        """Return the bytes of the ranges and of the intensities of all sensors, float32.
+
+        Ranges are made with or without infinities. Both are kept until the readings
+        change.
+        """
         returns, short = fleet.readings[1], self._shortened(fleet)
         ranges = np.where(returns == 0, np.float32(np.inf), short) if inf else short
         made = self._views[inf] = ranges.tobytes(), returns.astype(np.float32).tobytes()
         return made
 
     def _shortened(self, fleet: Fleet) -> NDArray[np.float32]:
-        """Return the ranges of all sensors as float32, m."""
+        """Return the ranges of all sensors, converted to float32, m."""
         if self._short is None:
             self._short = fleet.readings[0].astype(np.float32)
         return self._short
@@ -206,13 +284,33 @@ class StepData:
     def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
         """Return the points of a registered sensor, 12 bytes each.
 
-        None means that its readings were not taken in this step, or are rounded.
+        None means that the sensor was not measured in this step, or readings are
+        rounded.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            Readings of all robots.
+        cloud : Cloud
+            A registered sensor.
+
+        Returns
+        -------
+        bytes or None
+            x, y and z of each hit, float32, m, in the frame of the sensor's rays.
         """
         if self._points is None:
             self._points = self._all_points(fleet)
         return self._points.get(cloud)
 
     def _all_points(self, fleet: Fleet) -> dict[Cloud, bytes]:
+        """Return the points of each measured cloud, 12 bytes each.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            Readings of all robots.
+        """
         spans = self.measured(fleet)[1]
         laid = self._laid
         # The layout stays the same as long as the same sensors are measured.
@@ -222,7 +320,7 @@ class StepData:
             laid = self._laid = _Layout.of(self._clouds, spans)
 
         rays = laid.rays
-        # All clouds in one operation, which costs less than one for each.
+        # One operation computes all clouds, which costs less than one for each.
         points = self._shortened(fleet)[laid.places][:, None] * rays.directions
         points += rays.origins
         # Rays without a hit have no point.

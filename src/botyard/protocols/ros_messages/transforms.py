@@ -43,7 +43,7 @@ class Transforms:
         self._quick: tuple[Sequence[RobotTopics], QuickTransforms] | None = None
 
     def topics(self) -> list[Topic]:
-        """Return both topics."""
+        """Return the topics ``tf`` and ``tf_static``."""
         moving, fixed = (
             "odom → base_link, wheels and other moving frames",
             "base_link → sensors, and other fixed frames",
@@ -67,13 +67,25 @@ class Transforms:
         ]
 
     def moving(self, stamp: Stamp) -> Any:
-        """Return a tf2_msgs/TFMessage of the moving transforms."""
+        """Return a tf2_msgs/TFMessage of the moving transforms.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the present state.
+        """
         return self._m.tf(
             stamp, [t for robot in self._robots() for t in robot.transforms()]
         )
 
     def fixed(self, stamp: Stamp) -> Any:
-        """Return a tf2_msgs/TFMessage of the fixed transforms."""
+        """Return a tf2_msgs/TFMessage of the fixed transforms.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time at which the message is made.
+        """
         return self._m.tf(
             stamp,
             [
@@ -86,6 +98,15 @@ class Transforms:
         return tuple(self._robots())
 
     def _bytes(self, wire: str, stamp: Stamp) -> bytes:
+        """Return a tf2_msgs/TFMessage of the moving transforms as bytes.
+
+        Parameters
+        ----------
+        wire : str
+            Wire format: ``ros1`` or ``cdr``.
+        stamp : Stamp
+            Time of the present state.
+        """
         robots = self._robots()
         # The template depends on the frames of all robots.
         if self._quick is None or self._quick[0] != robots:

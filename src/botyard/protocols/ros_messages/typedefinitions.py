@@ -9,8 +9,16 @@ from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    # Removed in Lyrical.
+    # ROS 2 Lyrical has removed this type.
     "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",
+    # Packages of their own in all distributions.
+    "ackermann_msgs/AckermannDrive": (
+        "float32 steering_angle\nfloat32 steering_angle_velocity\nfloat32 speed\n"
+        "float32 acceleration\nfloat32 jerk"
+    ),
+    "ackermann_msgs/AckermannDriveStamped": (
+        "std_msgs/Header header\nackermann_msgs/AckermannDrive drive"
+    ),
     **{
         name: text
         for d in built_in_devices()

@@ -8,10 +8,7 @@ format. Type names are ROS 1 names, such as ``nav_msgs/Odometry``.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,14 +18,13 @@ import numpy as np
 from botyard.errors import PeerError, WorldError
 from botyard.geometry import Pose
 from botyard.numerics.elementary import cosine_sine
-from botyard.protocols.ros_messages import simulation_interfaces as simulation
+from botyard.protocols.ros_messages.rosidl import add_type, fill_store
+from botyard.protocols.ros_messages.servicetypes import ServiceType, service_type
 from botyard.protocols.ros_messages.typedefinitions import (
-    ACTIONS,
     EXTRA,
-    ROS1_PACKAGES,
-    ROS2_SERVICES,
     SERVICES,
 )
+from botyard.protocols.ros_messages.typenames import full
 
 _NUMBERS: Final[Mapping[str, Any]] = {
     "string": str,
@@ -39,55 +35,20 @@ _NUMBERS: Final[Mapping[str, Any]] = {
     "octet": int,
     "char": int,
 }
-_FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
-_PLAIN: Final = frozenset(
-    [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-    + ["bool", "byte", "char", "float32", "float64", "string", "time", "duration"]
-)
-
-
-def full(name: str) -> str:
-    """Return the ROS 2 name of a type: ``nav_msgs/Path`` → ``nav_msgs/msg/Path``.
-
-    rosbags uses the same names.
-    """
-    return name if name.count("/") > 1 else name.replace("/", "/msg/")
-
-
-def service_name(name: str) -> str:
-    """Return a service's ROS 2 name: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
-    return name if name.count("/") > 1 else name.replace("/", "/srv/")
-
-
-def action_name(name: str) -> str:
-    """Return an action's ROS 2 name: ``nav2_msgs/Spin`` → ``nav2_msgs/action/Spin``."""
-    return name if name.count("/") > 1 else name.replace("/", "/action/")
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceType:
-    """Service type.
-
-    Attributes
-    ----------
-    name : str
-        Name, for example ``std_srvs/Empty``.
-    request, response : str
-        Names of its messages.
-    md5 : str
-        MD5 sum of its definition (ROS 1).
-    """
-
-    name: str
-    request: str
-    response: str
-    md5: str
 
 
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "geometry_msgs/msg/Quaternion": {"w": 1.0}
 }
 """Default values in definitions of ROS 2, except zero; rosbags does not keep them."""
+_CDR_ORDERS: Final = (b"\0\0", b"\0\1")
+"""Headers of plain CDR: big-endian and little-endian. Source: DDSI-RTPS 2.5, table 10.3."""
+
+
+LATER_FIELDS: Final[Mapping[str, Mapping[str, float]]] = {
+    "sensor_msgs/Range": {"variance": 0.0}
+}
+"""Numbers that newer distributions of ROS 2 have added to types, with their default."""
 
 
 class Types:
@@ -109,8 +70,8 @@ class Types:
     def __init__(
         self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        # Imported late, because rosbags takes long to import, and runs without ROS do
-        # not need it.
+        # Imported late, because the import of rosbags takes long, and runs without ROS
+        # do not need it.
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
         self._one = get_typestore(Stores.ROS1_NOETIC)
@@ -122,7 +83,8 @@ class Types:
             # as they are used here.
             "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
         }
-        # A wrong distribution would only show as unreadable messages.
+        # Otherwise a wrong distribution would only become apparent by unreadable
+        # messages.
         if distro not in stores:
             raise WorldError(
                 f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"'
@@ -135,16 +97,22 @@ class Types:
         self._parse = get_types_from_msg
         self._more = dict(more)
         for name, text in (EXTRA | self._more).items():
-            self._add(self._one, name, text)
+            add_type(self._one, self._parse, name, text)
         for name, (request, response) in SERVICES.items():
-            self._add(self._one, f"{name}Request", request)
-            self._add(self._one, f"{name}Response", response)
+            add_type(self._one, self._parse, f"{name}Request", request)
+            add_type(self._one, self._parse, f"{name}Response", response)
 
-        # Definitions are needed for each new subscriber, and take long to make.
+        # Each new subscriber needs a definition, which takes long to make.
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
         """Register further types: definitions by name, in the order of dependency.
+
+        Parameters
+        ----------
+        definitions : mapping of str to str
+            Texts of definitions in the message language of ROS, by names such as
+            ``my_msgs/Reading``. A type that is known with the same fields is skipped.
 
         Raises
         ------
@@ -173,16 +141,37 @@ class Types:
 
             self._more[name] = text
             if self._two is not None:
-                self._add(self._two, name, text)
+                add_type(self._two, self._parse, name, text)
 
     def has_header(self, name: str) -> bool:
-        """Return whether messages of a type have a field ``header``."""
+        """Return whether messages of a type have a field ``header``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
+        """
         return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
 
     def begins_with_header(self, name: str) -> bool:
         """Return whether messages of a type start with a std_msgs/Header.
 
         ROS 1's publishers set its ``seq``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
         """
         return [kind[1] for _, kind in self._one.fielddefs[full(name)][1][:1]] == [
             full("std_msgs/Header")
@@ -193,14 +182,22 @@ class Types:
 
         Nested messages are mappings or objects; a `Pose` becomes a geometry_msgs/Pose.
 
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+        values : mapping of str to object
+            Values of fields. Fields that are left out are zero or empty.
+
         Raises
         ------
         WorldError
             The type has no such field, or a value does not fit.
         """
         fields = dict(self._one.fielddefs[full(name)][1])
+        later = LATER_FIELDS.get(name, {})
         for field in values:
-            if field not in fields:
+            if field not in fields and field not in later:
                 raise WorldError(f'{name} has no field "{field}"')
 
         filled = {
@@ -209,9 +206,27 @@ class Types:
             else self._zero(kind, self._blank)
             for field, kind in fields.items()
         }
-        return self._one.types[full(name)](**filled)
+        message = self._one.types[full(name)](**filled)
+        # The encoder of ROS 2 takes these from the object, the one of ROS 1 ignores them.
+        for field, usual in later.items():
+            setattr(message, field, float(values.get(field, usual)))
+        return message
 
     def _value(self, kind: Any, value: Any) -> Any:
+        """Return a field's value in the form that rosbags encodes.
+
+        Parameters
+        ----------
+        kind : object
+            Kind of the field, as in `fields`.
+        value : object
+            Number, text, sequence, mapping, message or `Pose`.
+
+        Raises
+        ------
+        WorldError
+            The value does not fit the kind.
+        """
         sort, what = int(kind[0]), kind[1]
         try:
             if sort == 1:
@@ -239,89 +254,14 @@ class Types:
                 f"ROS message: expected {what}, found {type(value).__name__}: {error}"
             ) from None
 
-    def _add(self, store: Any, name: str, text: str) -> None:
-        if full(name) not in store.types:
-            store.register(self._parse(text + "\n", full(name)))
-
     @property
     def _ros2(self) -> Any:
-        """Store of ROS 2 types, built on first use."""
+        """Store of ROS 2 types of rosbags, built on first use."""
         if self._two is None:
-            store = self._two = self._get_typestore(self._two_store)
-            standard, package = simulation.services(self.distro), simulation.PACKAGE
-            messages = {
-                f"{package}/{name}": text
-                for name, text in simulation.messages(self.distro).items()
-            }
-            for name, text in (EXTRA | self._more | messages).items():
-                self._add(store, name, text)
-            for name, texts in (
-                SERVICES
-                | ROS2_SERVICES
-                | {f"{package}/{n}": t for n, t in standard.items()}
-            ).items():
-                if name.split("/")[0] not in ROS1_PACKAGES:
-                    self._add_service(store, service_name(name), *texts)
-
-            for name, parts in ACTIONS.items():
-                self._add_action(store, action_name(name), *parts)
-            # Hashes of types (REP-2011) depend on rosidl's names of kinds.
-            for name, (constants, fields) in store.fielddefs.items():
-                store.fielddefs[name] = (
-                    constants,
-                    [(field, _as_rosidl(kind)) for field, kind in fields],
-                )
+            self._two = self._get_typestore(self._two_store)
+            fill_store(self._two, self._parse, self.distro, self._more)
 
         return self._two
-
-    def _add_service(self, store: Any, name: str, request: str, response: str) -> None:
-        """Register a service type as rosidl describes it.
-
-        It has a request, a response, an introspection event, and a type that holds all
-        three.
-        """
-        event = (
-            f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
-            f"request\n{name}_Response[<=1] response"
-        )
-        parts = {f"{name}_Request": request, f"{name}_Response": response}
-        # Humble has no introspection of services.
-        if "service_msgs/msg/ServiceEventInfo" in store.types:
-            parts[f"{name}_Event"] = event
-            parts[name] = (
-                f"{name}_Request request_message\n{name}_Response "
-                f"response_message\n{name}_Event event_message"
-            )
-
-        for part, text in parts.items():
-            ((constants, fields),) = self._parse(text + "\n", part).values()
-            store.register(
-                {
-                    part: (
-                        constants,
-                        [(field, _as_rosidl(kind)) for field, kind in fields],
-                    )
-                }
-            )
-
-    def _add_action(
-        self, store: Any, name: str, goal: str, result: str, feedback: str
-    ) -> None:
-        """Register an action type as rosidl describes it.
-
-        It has three parts, two services, and the message of its feedback.
-        """
-        uuid = "unique_identifier_msgs/UUID goal_id"
-        for part, text in (("Goal", goal), ("Result", result), ("Feedback", feedback)):
-            self._add(store, f"{name}_{part}", text)
-        accepted = "bool accepted\nbuiltin_interfaces/Time stamp"
-        self._add_service(
-            store, f"{name}_SendGoal", f"{uuid}\n{name}_Goal goal", accepted
-        )
-        self._add_service(
-            store, f"{name}_GetResult", uuid, f"int8 status\n{name}_Result result"
-        )
-        self._add(store, f"{name}_FeedbackMessage", f"{uuid}\n{name}_Feedback feedback")
 
     def __getitem__(self, name: str) -> Any:
         """Return the class of a type.
@@ -347,11 +287,26 @@ class Types:
         return full(name) in self._one.types
 
     def encode_ros1(self, message: Any, name: str) -> bytes:
-        """Return the bytes of a message in ROS 1's format."""
+        """Return the bytes of a message in ROS 1's format.
+
+        Parameters
+        ----------
+        message : object
+            Message of the ROS 1 classes.
+        name : str
+            Type of the message.
+        """
         return bytes(self._one.serialize_ros1(message, full(name)))
 
     def decode_ros1(self, data: bytes, name: str) -> Any:
         """Return the message in bytes of ROS 1's format.
+
+        Parameters
+        ----------
+        data : bytes
+            Message without a length in front.
+        name : str
+            Type of the message.
 
         Raises
         ------
@@ -363,31 +318,98 @@ class Types:
         )
 
     def encode_cdr(self, message: Any, name: str) -> bytes:
-        """Return a message as little-endian CDR, with its 4-byte header."""
+        """Return a message as little-endian CDR, with its 4-byte header.
+
+        Parameters
+        ----------
+        message : object
+            Message of the ROS 1 classes, or of a class of `two`.
+        name : str
+            Type of the message.
+        """
         return bytes(self._ros2.serialize_cdr(message, full(name)))
 
     def decode_cdr(self, data: bytes, name: str) -> Any:
         """Return the message in CDR bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            CDR of either byte order, with its 4-byte header. Bytes behind the message
+            are ignored, as Fast CDR and Cyclone DDS do: rclpy's ``serialize_message``
+            returns as many bytes as the message can have at most.
+        name : str
+            Type of the message.
 
         Raises
         ------
         PeerError
             The bytes are not of this type.
         """
-        return _decoded(
-            lambda: self._ros2.deserialize_cdr(data, full(name)), data, name
+        return _decoded(lambda: self._from_cdr(data, full(name)), data, name)
+
+    def _from_cdr(self, data: bytes, name: str) -> Any:
+        head = bytes(data[:2])
+        if head not in _CDR_ORDERS:
+            raise ValueError(f"expected a header of plain CDR, found {head.hex(' ')}")
+        definition = self._ros2.get_msgdef(name)
+        # `deserialize_cdr` refuses more than three bytes behind the message.
+        decode = (
+            definition.deserialize_cdr_le
+            if head == _CDR_ORDERS[1]
+            else definition.deserialize_cdr_be
         )
+        return decode(data[4:], 0, definition.cls, self._ros2)[0]
 
     def two(self, name: str) -> Any:
-        """Return the class of a type that only ROS 2 has; KeyError if it is unknown."""
+        """Return the class of a type that only ROS 2 has.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
+        """
         return self._ros2.types[full(name)]
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
-        """Return names and kinds of a ROS 2 type's fields, as rosbags describes them."""
+        """Return names and kinds of a ROS 2 type's fields, as rosbags describes them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Returns
+        -------
+        list of (str, tuple)
+            Names, and kinds as pairs: 1 base type, 2 message, 3 array or 4 sequence,
+            with the details. Source: rosbags, ``Nodetype``.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
+        """
         return list(self._ros2.fielddefs[full(name)][1])
 
     def constants(self, name: str) -> list[tuple[str, Any]]:
-        """Return names and values of a ROS 2 type's constants, or raise KeyError."""
+        """Return names and values of a ROS 2 type's constants.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
+        """
         return [
             (constant, value)
             for constant, _, value in self._ros2.fielddefs[full(name)][0]
@@ -397,6 +419,16 @@ class Types:
         """Return the full ROS 2 definition of a message, request or response.
 
         It is empty for parts of actions.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type, such as ``std_srvs/srv/Trigger_Request``.
+
+        Returns
+        -------
+        str
+            The definition, followed by the definitions of nested types.
 
         Raises
         ------
@@ -418,13 +450,25 @@ class Types:
         try:
             return str(store.generate_msgdef(as_message, ros_version=2)[0])
         finally:
-            # The temporary entry must not be seen as a type of its own.
+            # The entry is temporary: it must not be found as a separate type.
             del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
         """Return a message of a ROS 2 type with these fields.
 
-        The others have the default values of their definitions, as in ROS 2.
+        The other fields have the default values of their definitions, as in ROS 2.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+        fields : mapping of str to object
+            Values of fields. Names that the type does not have are ignored.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
         """
         defaults = _DEFAULTS.get(full(name), {})
         return self.two(name)(
@@ -436,6 +480,11 @@ class Types:
 
     def blank(self, name: str) -> Any:
         """Return a message of a ROS 1 type with all fields zero or empty.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
 
         Raises
         ------
@@ -455,6 +504,13 @@ class Types:
 
         Kinds are numbered as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
         `filled` makes nested messages; without it they are ROS 2 messages.
+
+        Parameters
+        ----------
+        kind : object
+            Kind of the field, as in `fields`.
+        filled : callable, optional
+            Makes a nested message from the name of its type.
         """
         sort, what = int(kind[0]), kind[1]
         if sort == 1:
@@ -482,13 +538,40 @@ class Types:
         """Return the ``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011).
 
         It is empty for Humble, which has no hashes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
         """
         if self.distro == "humble":
             return ""
         return str(self._ros2.hash_rihs01(full(name)))
 
     def definition(self, name: str) -> tuple[str, str]:
-        """Return the full text of a message's definition, and its MD5 sum (ROS 1)."""
+        """Return the full text of a message's definition, and its MD5 sum (ROS 1).
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+
+        Returns
+        -------
+        tuple of (str, str)
+            The text includes the definitions of nested types, as ROS 1's connection
+            headers contain it.
+
+        Raises
+        ------
+        rosbags.typesys.TypesysError
+            The type is unknown.
+        """
         if name not in self._definitions:
             text, md5 = self._one.generate_msgdef(full(name))
             self._definitions[name] = (text, md5)
@@ -496,51 +579,22 @@ class Types:
         return self._definitions[name]
 
     def service(self, name: str) -> ServiceType:
-        """Return a service type by its name; KeyError if it is unknown."""
-        request, response = SERVICES[name]
-        text = self._md5_text(request) + self._md5_text(response)
-        return ServiceType(
-            name,
-            f"{name}Request",
-            f"{name}Response",
-            hashlib.md5(text.encode()).hexdigest(),
-        )
-
-    def _md5_text(self, text: str) -> str:
-        """Return the text that is hashed for a service's MD5 sum.
-
-        Message types are replaced by their own sums, as in ROS 1's gentools.
-        """
-        lines = []
-        for line in text.split("\n"):
-            match = _FIELD.match(line)
-            # Comments and blank lines are not part of the sum.
-            if match is None:
-                continue
-            kind, array, field, _ = match.groups()
-            lines.append(
-                f"{kind}{array or ''} {field}"
-                if kind in _PLAIN
-                else f"{self.definition(kind)[1]} {field}"
-            )
-
-        return "\n".join(lines)
-
-
-def _as_rosidl(kind: Any) -> Any:
-    """Return a field's kind as rosidl hashes it.
-
-    ``char`` is ``uint8``, and messages of services are not in ``msg``.
-    """
-    if isinstance(kind, tuple):
-        if kind and kind[0] == "char":
-            return ("uint8", *kind[1:])
-        return tuple(_as_rosidl(part) for part in kind)
-
-    return kind.replace("/srv/msg/", "/srv/") if isinstance(kind, str) else kind
+        """Return a service type; see `service_type`."""
+        return service_type(name, self.definition)
 
 
 def _decoded(decode: Any, data: bytes, name: str) -> Any:
+    """Decode a message; errors of the decoder become a `PeerError`.
+
+    Parameters
+    ----------
+    decode : callable
+        Decodes the bytes.
+    data : bytes
+        The bytes, for the error text.
+    name : str
+        The expected type.
+    """
     try:
         return decode()
     except Exception as error:
@@ -556,6 +610,12 @@ def _decoded(decode: Any, data: bytes, name: str) -> Any:
 @cache
 def types(distro: str = "jazzy") -> Types:
     """Return the types of a distribution, built once.
+
+    Parameters
+    ----------
+    distro : str
+        Distribution of ROS 2. Callers share the result, also types that `Types.learn`
+        adds.
 
     Raises
     ------

@@ -9,8 +9,7 @@ from botyard.protocols.rosbridge import operations as op
 
 C_contra = TypeVar("C_contra", contravariant=True)
 Answer = Callable[[bool, Any], None]
-"""Callback with whether a service call has succeeded, and its values or an error text.
-"""
+"""Callback with the end of a service call: success, and the response's values or an error text."""
 
 
 class Bus(Protocol[C_contra]):
@@ -23,15 +22,43 @@ class Bus(Protocol[C_contra]):
         """Deliver a topic's messages under this name to `RosbridgeSession.deliver`.
 
         The last message of a latched topic is delivered at once.
+
+        Parameters
+        ----------
+        client : C
+            Session that gets the messages.
+        topic : str
+            Name as the client writes it. ``odom`` and ``/odom`` are one topic, but each
+            client expects its own spelling.
+        type_name : str
+            Type that the client expects; empty for any.
         """
         ...
 
     def unsubscribe(self, client: C_contra, topic: str) -> None:
-        """Stop the delivery of a topic."""
+        """Stop the delivery of a topic.
+
+        Parameters
+        ----------
+        client : C
+            Session that gets the messages.
+        topic : str
+            Name as for `subscribe`.
+        """
         ...
 
     def register_publisher(self, client: C_contra, topic: str, type_name: str) -> None:
-        """Register the client as publisher of messages of a type."""
+        """Register the client as publisher of messages of a type.
+
+        Parameters
+        ----------
+        client : C
+            Session of the publisher.
+        topic : str
+            Name of the topic. A new topic is created.
+        type_name : str
+            Type of its messages.
+        """
         ...
 
     def unregister_publisher(self, client: C_contra, topic: str) -> None:
@@ -41,7 +68,19 @@ class Bus(Protocol[C_contra]):
     def publish(
         self, client: C_contra, topic: str, values: dict[str, Any], size: int
     ) -> None:
-        """Publish a message, whose operation had `size` bytes."""
+        """Publish a message, whose operation had `size` bytes.
+
+        Parameters
+        ----------
+        client : C
+            Session of the publisher.
+        topic : str
+            Name of the topic.
+        values : dict
+            Fields of the message as plain values; see `values.Values`.
+        size : int
+            Length of the operation, bytes. It is checked before the message is made.
+        """
         ...
 
     def call(
@@ -55,12 +94,35 @@ class Bus(Protocol[C_contra]):
         """Call a service by an operation of `size` bytes.
 
         `answer` is called once, now or later, unless this raises. Returns a function
-        that abandons the call, when no caller waits for the answer any more.
+        that abandons the call; call it when no caller waits for the answer any more.
+
+        Parameters
+        ----------
+        client : C
+            Session of the caller.
+        service : str
+            Name of the service.
+        values : dict, list or None
+            Fields of the request, or their values in order.
+        size : int
+            Length of the operation, bytes.
+        answer : callable
+            Gets True and the response as plain values, or False and an error text.
         """
         ...
 
     def register_service(self, client: C_contra, service: str, type_name: str) -> None:
-        """Register the client as server of a service (`RosbridgeSession.request`)."""
+        """Register the client as server of a service (`RosbridgeSession.request`).
+
+        Parameters
+        ----------
+        client : C
+            Session that serves.
+        service : str
+            Name of the service.
+        type_name : str
+            Type of the service or action.
+        """
         ...
 
     def unregister_service(self, client: C_contra, service: str) -> None:
@@ -70,7 +132,19 @@ class Bus(Protocol[C_contra]):
     def responded(
         self, client: C_contra, ident: str, is_good: bool, values: Any
     ) -> None:
-        """Take the client's response to the request with an id."""
+        """Process the client's response to the request with an id.
+
+        Parameters
+        ----------
+        client : C
+            Session that serves.
+        ident : str
+            Id that `RosbridgeSession.request` got.
+        is_good : bool
+            Whether the call has succeeded.
+        values : object
+            Fields of the response, or an error text.
+        """
         ...
 
     def send_goal(self, client: C_contra, request: op.SendActionGoal) -> None:
@@ -78,15 +152,42 @@ class Bus(Protocol[C_contra]):
 
         Unless this raises, `RosbridgeSession.goal_feedback` is called any number of
         times, and then `goal_ended` once.
+
+        Parameters
+        ----------
+        client : C
+            Session of the client.
+        request : SendActionGoal
+            Action, goal and id. The callbacks get the same object.
         """
         ...
 
     def cancel_goal(self, client: C_contra, action: str, ident: op.Id) -> None:
-        """Cancel the client's goal with an id."""
+        """Cancel the client's goal with an id.
+
+        Parameters
+        ----------
+        client : C
+            Session of the client.
+        action : str
+            Name of the action.
+        ident : str, int, float or None
+            Id of the operation that sent the goal.
+        """
         ...
 
     def register_action(self, client: C_contra, action: str, type_name: str) -> None:
-        """Register the client as server of an action."""
+        """Register the client as server of an action.
+
+        Parameters
+        ----------
+        client : C
+            Session that serves the action.
+        action : str
+            Name of the action.
+        type_name : str
+            Type of the service or action.
+        """
         ...
 
     def unregister_action(self, client: C_contra, action: str) -> None:
@@ -94,7 +195,17 @@ class Bus(Protocol[C_contra]):
         ...
 
     def publish_feedback(self, client: C_contra, ident: str, values: Any) -> None:
-        """Take the client's feedback of the goal with an id."""
+        """Process the client's feedback of the goal with an id.
+
+        Parameters
+        ----------
+        client : C
+            Session that serves the action.
+        ident : str
+            Id that `RosbridgeSession.goal` got.
+        values : object
+            Fields of the feedback.
+        """
         ...
 
     def end_goal(
@@ -105,11 +216,25 @@ class Bus(Protocol[C_contra]):
         values: Any,
         is_good: bool,
     ) -> None:
-        """Take the client's result of the goal with an id."""
+        """Process the client's result of the goal with an id.
+
+        Parameters
+        ----------
+        client : C
+            Session that serves the action.
+        ident : str
+            Id that `RosbridgeSession.goal` got.
+        status : int
+            State of the goal (action_msgs/GoalStatus).
+        values : object
+            Fields of the result, or an error text.
+        is_good : bool
+            Whether `values` are a result.
+        """
         ...
 
     def release_client(self, client: C_contra) -> None:
-        """Release a client that has left."""
+        """Release the resources of a client that has disconnected."""
         ...
 
 

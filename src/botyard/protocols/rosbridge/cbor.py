@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
-"""Major types."""
+"""Major types of CBOR items (RFC 8949, §3.1)."""
 _POSITIVE_BIGNUM, _NEGATIVE_BIGNUM = 2, 3
 """Tags of integers of more than 64 bits, which are byte strings (RFC 8949, §3.4.3)."""
 _FALSE, _TRUE, _NULL, _FLOAT64 = b"\xf4", b"\xf5", b"\xf6", b"\xfb"
@@ -40,11 +40,19 @@ _DOUBLE = struct.Struct(">d").pack
 
 
 def _head(major: int, n: int) -> bytes:
-    """Return initial byte and argument of an item (RFC 8949, §3)."""
+    """Return initial byte and argument of an item (RFC 8949, §3).
+
+    Parameters
+    ----------
+    major : int
+        Major type, 0 to 7.
+    n : int
+        Argument: a number, a length or a tag; 0 to 2⁶⁴ − 1.
+    """
     major <<= 5
     if n < 24:
         return bytes((major | n,))
-    # The shortest form, as RFC 8949 prefers it (§4.1).
+    # The argument has its shortest form, as RFC 8949 prefers it (§4.1).
     for code, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if n < 1 << (8 * size):
             return bytes((major | code,)) + n.to_bytes(size, "big")
@@ -63,6 +71,7 @@ def _text(text: str) -> bytes:
 
 
 def _integer(value: int) -> bytes:
+    """Return an integer of any size; beyond 64 bits as a bignum (RFC 8949, §3.4.3)."""
     argument = value if value >= 0 else -1 - value
     # The head of an item holds at most 64 bits.
     if argument < 1 << 64:
@@ -79,8 +88,14 @@ def _array(values: NDArray[Any]) -> bytes:
     """Return a numeric array: a byte string of uint8, or a typed array.
 
     Booleans have no typed array and become a list.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Numbers or booleans.
     """
-    # Little-endian, which nearly all clients read without swapping bytes.
+    # The arrays are little-endian, which nearly all clients read without swapping
+    # bytes.
     kind = values.dtype.newbyteorder("<").str
     data: bytes = values.astype(kind, copy=False).tobytes()
     if kind == "|u1":
@@ -92,8 +107,22 @@ def _array(values: NDArray[Any]) -> bytes:
 
 
 def _put(value: Any, add: Callable[[bytes], object]) -> None:
-    # Exact types in the order of their frequency: isinstance would also take a bool for
-    # an int.
+    """Append the encoding of a value, piece by piece.
+
+    Parameters
+    ----------
+    value : object
+        Value of a type that `encode` accepts.
+    add : callable
+        Gets the pieces in order.
+
+    Raises
+    ------
+    TypeError
+        The value holds another type.
+    """
+    # The exact types are compared, the most frequent first: for isinstance, a bool
+    # would also be an int.
     kind = type(value)
     if kind is float:
         add(_FLOAT64 + _DOUBLE(value))
@@ -129,8 +158,14 @@ def _put(value: Any, add: Callable[[bytes], object]) -> None:
 def encode(value: Any) -> bytes:
     """Encode a value.
 
-    It may hold dictionaries with text keys, lists, texts, bytes, numbers, None and
-    one-dimensional NumPy arrays.
+    The value may hold dictionaries with text keys, lists, texts, bytes, numbers, None
+    and one-dimensional NumPy arrays.
+
+    Parameters
+    ----------
+    value : object
+        The value. NumPy arrays become typed arrays (RFC 8746), which clients read
+        without a conversion of each number.
 
     Raises
     ------

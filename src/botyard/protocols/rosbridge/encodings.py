@@ -18,7 +18,7 @@ from botyard.protocols.rosbridge.values import json_of
 
 COMPRESSIONS: Final = ("none", "png", "cbor", "cbor-raw")
 MIN_FRAGMENT: Final = 64
-"""Smallest size of a fragment, characters, because each costs a message."""
+"""Smallest size of a fragment, characters, because each fragment costs a message."""
 
 Wire = str | bytes
 """WebSocket message: text or bytes."""
@@ -37,16 +37,25 @@ def png_of(data: bytes) -> bytes:
     """Return a PNG (ISO/IEC 15948) whose RGB pixels are the data.
 
     The picture is nearly square, and filled with newlines.
+
+    Source: ROSBRIDGE_PROTOCOL.md, section 3.1.2 (compression ``png``).
+
+    Parameters
+    ----------
+    data : bytes
+        Any bytes. Readers must remove the newlines at the end.
     """
     # Three bytes make one RGB pixel.
     width = max(1, math.isqrt(len(data) // 3))
     height = max(1, -(-len(data) // (3 * width)))
+
     data = data.ljust(3 * width * height, b"\n")
     rows = b"".join(
         # Each row starts with its filter type, 0: none.
         b"\0" + data[3 * width * k : 3 * width * (k + 1)]
         for k in range(height)
     )
+
     header = struct.pack(
         # 8 bits a sample, RGB.
         # Colour type 2 is RGB; the last three zeros are the only compression and filter
@@ -60,6 +69,7 @@ def png_of(data: bytes) -> bytes:
         0,
         0,
     )
+
     return (
         b"\x89PNG\r\n\x1a\n"
         + _chunk(b"IHDR", header)
@@ -72,6 +82,18 @@ def packed(operation: Mapping[str, Any], compression: str) -> Wire:
     """Return an operation of plain values in one of `COMPRESSIONS`.
 
     ``cbor-raw`` applies only to messages of topics.
+
+    Parameters
+    ----------
+    operation : mapping of str to object
+        Fields of the operation; arrays may be NumPy arrays.
+    compression : str
+        One of `COMPRESSIONS`.
+
+    Returns
+    -------
+    str or bytes
+        Text for ``none`` and ``png``, bytes for the others.
     """
     if compression.startswith("cbor"):
         return cbor.encode(dict(operation))
@@ -85,7 +107,7 @@ def _text_or_png(text: bytes, compression: str) -> str:
 
 
 class Outgoing:
-    """Message of a topic, converted once, and encoded once for each form.
+    """Message of a topic, converted once, and encoded once per name and compression.
 
     Parameters
     ----------
@@ -119,6 +141,18 @@ class Outgoing:
         """Return the operation ``publish`` under a name of the topic.
 
         The names ``/odom`` and ``odom`` may mean the same topic.
+
+        Parameters
+        ----------
+        topic : str
+            Name of the topic as the client writes it.
+        compression : str
+            One of `COMPRESSIONS`.
+
+        Returns
+        -------
+        str or bytes
+            WebSocket message. Clients with the same name and compression share it.
         """
         # A topic has many clients, and encoding takes longer than sending.
         key = topic, compression
@@ -140,7 +174,7 @@ class Outgoing:
 
         if compression == "cbor":
             return cbor.encode({**operation, "msg": self.values})
-        # The JSON of the values is shared by all names of the topic.
+        # All names of the topic share the JSON of the values.
         self._json = self._json or json_of(self.values)
         return _text_or_png(
             json_of(operation)[:-1] + b',"msg":' + self._json + b"}", compression
@@ -148,7 +182,19 @@ class Outgoing:
 
 
 def fragments(text: str, size: int, ident: str) -> Iterator[str]:
-    """Yield the operations ``fragment`` of a text, with pieces of `size` characters."""
+    """Yield the operations ``fragment`` of a text, with pieces of `size` characters.
+
+    Source: ROSBRIDGE_PROTOCOL.md, section 3.1.1.
+
+    Parameters
+    ----------
+    text : str
+        JSON of an operation.
+    size : int
+        Characters of a piece, at least 1. JSON escapes may make a fragment longer.
+    ident : str
+        Id that all fragments of one operation have.
+    """
     total = -(-len(text) // size)
     for num in range(total):
         piece = text[num * size : (num + 1) * size]

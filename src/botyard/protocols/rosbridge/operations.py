@@ -46,13 +46,13 @@ class Advertise(Operation, tag="advertise"):
 
 
 class Unadvertise(Operation, tag="unadvertise"):
-    """End of an announcement to publish."""
+    """Withdrawal of an announcement to publish."""
 
     topic: Name
 
 
 class Publish(Operation, tag="publish"):
-    """Message of a topic."""
+    """Message that the client publishes."""
 
     topic: Name
     msg: dict[str, Any] = {}
@@ -63,6 +63,19 @@ class Subscribe(Operation, tag="subscribe"):
 
     The client gets at most one message each `throttle_rate` ms, and `queue_length`
     messages may wait.
+
+    Attributes
+    ----------
+    topic, type : str
+        Name, and expected type; None for any.
+    throttle_rate : float or None
+        Shortest interval of messages, ms, despite its name.
+    queue_length : int or None
+        Messages that may wait for the throttle; 0 keeps the newest alone.
+    fragment_size : int or None
+        Longest piece of a message, characters; None for whole messages.
+    compression : str or None
+        ``none``, ``png``, ``cbor`` or ``cbor-raw``.
     """
 
     topic: Name
@@ -74,13 +87,23 @@ class Subscribe(Operation, tag="subscribe"):
 
 
 class Unsubscribe(Operation, tag="unsubscribe"):
-    """End of a subscription; without `id`, of all to the topic."""
+    """End of a subscription; without `id`, end of all subscriptions to the topic."""
 
     topic: Name
 
 
 class CallService(Operation, tag="call_service"):
-    """Service call."""
+    """Service call.
+
+    Attributes
+    ----------
+    service : str
+        Name of the service.
+    args : dict, list or None
+        Fields of the request, or their values in order.
+    timeout : float or None
+        Time after which the call fails, s; None or 0 for no limit.
+    """
 
     service: Name
     args: Values = None
@@ -111,7 +134,7 @@ class ServiceResponse(Operation, tag="service_response"):
 
 
 class SendActionGoal(Operation, tag="send_action_goal"):
-    """Goal of an action."""
+    """Goal that the client sends to an action."""
 
     action: Name
     action_type: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
@@ -158,7 +181,19 @@ class ActionResult(Operation, tag="action_result"):
 
 
 class Fragment(Operation, tag="fragment"):
-    """Piece of the JSON text of an operation; rosbridge's own `total` is a float."""
+    """Piece of the JSON text of an operation; rosbridge_suite's `total` is a float.
+
+    Attributes
+    ----------
+    id : str or int
+        Id that all fragments of one operation have.
+    data : str
+        Piece of the text.
+    num : int
+        Number of the piece, from 0.
+    total : float
+        Number of pieces.
+    """
 
     id: Annotated[str, Meta(max_length=MAX_ID)] | int
     data: str
@@ -180,7 +215,7 @@ class Auth(Operation, tag="auth"):
 
 
 class Status(Operation, tag="status"):
-    """Status message of the client about sent messages."""
+    """Status message of the client about messages that it received."""
 
 
 AnyOperation = (
@@ -212,6 +247,11 @@ def kept(request: W) -> W:
     """Return a call or goal without its arguments, to be kept until it is answered.
 
     The arguments are passed on, and may be large.
+
+    Parameters
+    ----------
+    request : CallService or SendActionGoal
+        The request. It is not changed.
     """
     return msgspec.structs.replace(request, args=None)
 
@@ -225,6 +265,11 @@ def read_operation(data: bytes) -> AnyOperation:
 
     NaN and Infinity, which Python's clients write, are accepted as well.
 
+    Parameters
+    ----------
+    data : bytes
+        JSON in UTF-8. Its length must be checked before.
+
     Raises
     ------
     PeerError
@@ -232,7 +277,7 @@ def read_operation(data: bytes) -> AnyOperation:
     """
     try:
         return _DECODER.decode(data)
-    # It is JSON, but not a valid operation.
+    # The data is JSON, but not a valid operation.
     except msgspec.ValidationError as error:
         raise PeerError(f"rosbridge: {shown(error, MAX_TEXT)}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -244,7 +289,8 @@ def read_operation(data: bytes) -> AnyOperation:
     try:
         # Python's reader accepts NaN and Infinity, which msgspec refuses.
         found = json.loads(data)
-        # Finds texts that are not valid Unicode, which only Python's reader accepts.
+        # This finds texts that are not valid Unicode, which only Python's reader
+        # accepts.
         msgspec.json.encode(found)
         operation: AnyOperation = msgspec.convert(found, AnyOperation)
         return operation

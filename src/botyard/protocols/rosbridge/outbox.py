@@ -48,7 +48,7 @@ One address has a quarter of it, and always one request. Beyond the limit, calls
 goals fail, but the serving client stays connected.
 """
 SLACK: Final = 0.1
-"""Part of the throttle interval by which a message may be early.
+"""Fraction of the throttle interval by which a message may be early.
 
 Steps of the world are not exactly regular.
 """
@@ -57,8 +57,13 @@ Steps of the world are not exactly regular.
 class Subscription:
     """A client's subscriptions to one topic.
 
-    Together they have the smallest of their throttles and fragments, and the longest of
-    their queues.
+    All of them share one queue, with the smallest of their throttle intervals and
+    fragment sizes, and the greatest of their queue lengths.
+
+    Parameters
+    ----------
+    name : str
+        Name of the topic as the client writes it.
 
     Attributes
     ----------
@@ -89,13 +94,22 @@ class Subscription:
 
     @property
     def size(self) -> int:
-        """Memory of its subscriptions, bytes."""
+        """Memory of the client's subscriptions to the topic, bytes."""
         return sum(
             cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values()
         )
 
     def add(self, request: Subscribe, most: int) -> bool:
-        """Add or replace a subscription; return whether there was room."""
+        """Add or replace a subscription; return whether there was room.
+
+        Parameters
+        ----------
+        request : Subscribe
+            Settings that the client requests. A request of the same id replaces the
+            earlier one.
+        most : int
+            Limit of the subscriptions to one topic.
+        """
         if request.id not in self._chosen and len(self._chosen) >= most:
             return False
         self._chosen[request.id] = request
@@ -103,7 +117,13 @@ class Subscription:
         return True
 
     def remove(self, ident: Id) -> None:
-        """Remove the subscription with an id, or all for None."""
+        """Remove the subscription with an id, or all for None.
+
+        Parameters
+        ----------
+        ident : str, int, float or None
+            Id of the subscription. An unknown one is ignored.
+        """
         if ident is None:
             self._chosen.clear()
         else:
@@ -113,22 +133,26 @@ class Subscription:
             self._choose()
 
     def _choose(self) -> None:
+        """Combine the settings of all subscriptions of the topic."""
         wishes = self._chosen.values()
         least = min(
             max(0.0, min(w.throttle_rate or 0.0, MAX_THROTTLE_MS)) for w in wishes
         )
         self.throttle = least / 1000.0
+
         # Values of clients are clamped, not refused, as in rosbridge_suite.
         self.length = min(MAX_QUEUE, max(max(0, w.queue_length or 0) for w in wishes))
+
         pieces = [
             max(MIN_FRAGMENT, w.fragment_size)
             for w in wishes
             if w.fragment_size and w.fragment_size > 0
         ]
         self.fragment = min(pieces, default=0)
+
         asked = {w.compression for w in wishes}
-        # One form per client and topic: the first of this order that any of its
-        # subscriptions requests.
+        # A client gets a topic in one compression: the first in this order that one of
+        # its subscriptions requests.
         self.compression = next((c for c in COMPRESSIONS[1:] if c in asked), "none")
 
 
@@ -145,7 +169,9 @@ class Outbox:
         self._account = account
         self._newest = 0
         self._answers: deque[tuple[Wire, int, str | None]] = deque()
-        """Answers with their fragment sizes; requests with their sources."""
+        """Answers, each with its fragment size, and requests of other clients, each
+        with its source.
+        """
         self._requests = Shares(MAX_REQUEST_SIZE)
         self._request_count = 0
         self._answer_size = 0
@@ -168,29 +194,50 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether few answers wait."""
+        """Whether the client has so few unread answers that it still gets feedback of its goals."""
         own = len(self._answers) - self._request_count
         return (
             own < MAX_FEEDBACK and self._answer_size < self._most(MAX_ANSWER_SIZE) // 2
         )
 
     def fits(self, size: int) -> bool:
-        """Return whether an answer of this size may be added."""
+        """Return whether an answer of this size may be added.
+
+        Parameters
+        ----------
+        size : int
+            Characters or bytes. A single answer of any size fits into an empty queue.
+        """
         return not self._answer_size or self._answer_size + size <= self._most(
             MAX_ANSWER_SIZE
         )
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
-        """Add an answer, to be sent in fragments of this size, or whole for 0."""
+        """Add an answer, to be sent in fragments of this size, or whole for 0.
+
+        Parameters
+        ----------
+        wire : str or bytes
+            Encoded WebSocket message, text or binary.
+        fragment : int
+            Longest piece, characters; bytes are sent whole.
+        """
         self._answers.append((wire, fragment, None))
-        # The newest answer is not counted, because a single one may be long.
+        # The newest answer is not counted, because a single answer may be long.
         self._newest = len(wire)
         self._answer_size += len(wire)
 
     def request(self, wire: Wire, whose: str) -> bool:
         """Add a request of another client; return whether there was room.
 
-        It counts towards the limit of that client's address.
+        Its size counts towards the limit of the address of the client that sent it.
+
+        Parameters
+        ----------
+        wire : str or bytes
+            Encoded WebSocket message, text or binary.
+        whose : str
+            Address of the client that sends the request.
         """
         if not self._requests.take(whose, len(wire) + ENTRY_BYTES, is_first_free=True):
             return False
@@ -199,9 +246,18 @@ class Outbox:
         return True
 
     def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
-        """Return whether throttling lets a message pass, now or later.
+        """Return whether throttling lets a message pass at once or later.
 
         A message of a latched topic always passes, because it may be the last one.
+
+        Parameters
+        ----------
+        to : Subscription
+            Subscription of the client.
+        now : float
+            Wall time, s.
+        latched : bool
+            Whether the topic is latched.
         """
         return not to.throttle or latched or bool(to.length) or self._is_due(to, now)
 
@@ -209,7 +265,19 @@ class Outbox:
         return not to.held and now >= to.due - SLACK * to.throttle
 
     def add(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
-        """Add a message; `most` messages of its topic may wait for the client to read."""
+        """Add a message; `most` messages of its topic may wait for the client to read.
+
+        Parameters
+        ----------
+        to : Subscription
+            Subscription of the client.
+        wire : str or bytes
+            Encoded WebSocket message, text or binary.
+        now : float
+            Wall time, s.
+        most : int
+            Queue length of the topic. A longer queue of the client replaces it.
+        """
         if to.throttle and not self._is_due(to, now):
             # Without a queue, the newest message replaces the waiting one.
             if len(to.held) >= max(1, to.length):
@@ -227,7 +295,7 @@ class Outbox:
         if to.throttle:
             to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
         if len(to.queue) >= max(1, most, to.length):
-            # Its place in the order is taken by the new message.
+            # The new message takes the place of the oldest message in the order.
             self._size -= len(to.queue.popleft())
         else:
             # One entry for each queued message keeps the order over all topics.
@@ -255,13 +323,20 @@ class Outbox:
             self._held.pop(to, None)
 
     def forget(self, to: Subscription) -> None:
-        """Drop the messages of a subscription that has ended."""
+        """Drop the messages of a subscription that has ended.
+
+        Parameters
+        ----------
+        to : Subscription
+            The ended subscription.
+        """
         self._size -= sum(map(len, to.queue)) + sum(map(len, to.held))
         to.held.clear()
         self._held.pop(to, None)
         if to.queue:
             to.queue.clear()
-            # Rare, so the search is cheaper than an index that each message must keep.
+            # This is rare, so a search is cheaper than an index that each message must
+            # update.
             self._order = deque(s for s in self._order if s is not to)
 
     @property
@@ -270,7 +345,13 @@ class Outbox:
         return min((s.due for s in self._held), default=None)
 
     def release(self, now: float) -> None:
-        """Send delayed messages whose time has come."""
+        """Move delayed messages that are due to the messages that wait for the client.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         for to in [s for s in self._held if now >= s.due]:
             wire = to.held.popleft()
             self._size -= len(wire)
@@ -278,11 +359,18 @@ class Outbox:
             self._let_go(to)
 
     def take(self) -> Wire:
-        """Take the next WebSocket message; empty if there is none."""
+        """Take the next WebSocket message; empty if there is none.
+
+        Returns
+        -------
+        str or bytes
+            The next fragment of a started message, the oldest answer or request, or the
+            oldest message of all topics.
+        """
         piece = next(self._pieces, None)
         if piece is not None:
             return piece
-        # Answers come first, so that a flood of messages does not delay them.
+        # Answers are sent first, so that a flood of messages does not delay them.
         if self._answers:
             wire, fragment, whose = self._answers.popleft()
             if whose is None:

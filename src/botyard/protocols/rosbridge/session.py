@@ -1,9 +1,9 @@
 """Sans-I/O session of one client of rosbridge v2.
 
 Errors are logged. A client gets them only if it has requested status messages
-(``set_level``), because clients such as roslibpy do not expect any. No input ends the
-connection; only too many unread answers do. Source: ROSBRIDGE_PROTOCOL.md of
-rosbridge_suite, ROS 2.
+(``set_level``), because clients such as roslibpy do not expect status messages. No
+input ends the connection; only too many unread answers do. Source:
+ROSBRIDGE_PROTOCOL.md of rosbridge_suite, ROS 2.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.rosbridge import operations as op
+from botyard.protocols.rosbridge.assembler import Assembler
 from botyard.protocols.rosbridge.bus import Answer, Bus
 from botyard.protocols.rosbridge.encodings import (
     COMPRESSIONS,
@@ -24,73 +25,40 @@ from botyard.protocols.rosbridge.encodings import (
     Wire,
     packed,
 )
+from botyard.protocols.rosbridge.limits import (
+    MAX_ALL_KEPT,
+    MAX_CALL_TIMEOUT_S,
+    MAX_CALLS,
+    MAX_KEPT,
+    MAX_MESSAGE,
+    MAX_SAME_TOPIC,
+    MAX_SUBSCRIPTIONS,
+    MAX_TEXT,
+)
 from botyard.protocols.rosbridge.outbox import Outbox, Subscription
 from botyard.protocols.shares import Account, Shares, cost
 
-MAX_MESSAGE: Final = 1 << 20
-"""Longest operation of a client, bytes, whole or in fragments.
-
-A longer operation is refused unread, with an error.
-"""
-MAX_FRAME: Final = 4 << 20
-"""Longest WebSocket message, bytes; a longer one ends the connection.
-
-The close status is 1009 (RFC 6455).
-"""
-MAX_FRAGMENTS: Final = 10_000
-"""Limit of the fragments of an operation."""
-MAX_PARTIAL: Final = 16
-"""Limit of a client's incomplete operations; the oldest is dropped."""
-FRAGMENT_TIMEOUT_S: Final = 60.0
-"""Timeout of an operation with missing fragments, s."""
-MAX_SUBSCRIPTIONS: Final = 1000
-"""Limit of the topics to which a client subscribes."""
-MAX_SAME_TOPIC: Final = 100
-"""Limit of a client's subscriptions to one topic."""
-MAX_KEPT: Final = 4 << 20
-"""Memory limit of a client, bytes.
-
-It covers subscriptions, calls and fragments, and advertised topics, services and
-actions.
-"""
-MAX_ALL_KEPT: Final = 64 << 20
-"""Memory limit of all clients, bytes; one address has a quarter of it."""
-MAX_CALLS: Final = 100
-"""Limit of a client's unanswered service calls."""
-MAX_CALL_TIMEOUT_S: Final = 86400.0
-"""Longest timeout of a service call, s."""
-MAX_TEXT: Final = 300
-"""Longest text of an error, characters."""
 LEVELS: Final = ("none", "error", "warning", "info")
 """Levels of status messages: a client gets its level and the levels before it."""
 _FULL: Final = (
     "the memory limit is reached: a client has at most "
     f"{MAX_KEPT} bytes, an address four times as much"
 )
-_UNREAD: Final = "there is no room for the answer: too many lie unread"
+_UNREAD: Final = "there is no room for the answer: too many answers are unread"
 FAILED: Final = 0
-"""Status of an action's result without a goal: action_msgs/GoalStatus, unknown."""
+"""Status of a result without a goal: UNKNOWN of action_msgs/GoalStatus."""
 
 
 class _Call:
-    """Unanswered service call, with its deadline, s."""
+    """Service call of the client that has no answer yet, with its deadline, s."""
 
     def __init__(self, deadline: float, answer: Answer) -> None:
         self.deadline, self.answer = deadline, answer
         self.abandon: Callable[[], None] = lambda: None
 
 
-class _Partial:
-    """Operation with missing fragments."""
-
-    def __init__(self, total: int, now: float) -> None:
-        self.total, self.since = total, now
-        self.size = self.room = 0
-        self.pieces: dict[int, str] = {}
-
-
 class RosbridgeSession:
-    """Session of one client.
+    """Session of one rosbridge client.
 
     Parameters
     ----------
@@ -122,21 +90,30 @@ class RosbridgeSession:
         self.source = source
         self._out = Outbox(self._account)
         self._subscriptions: dict[str, Subscription] = {}
-        self._partial: dict[str | int, _Partial] = {}
+        self._partial = Assembler(self.keep, self.forget)
         self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count(1)
         self._level = 0
         self.is_closed = False
 
-    # -- see `botyard.interfaces.interface.Session`
+    # -- methods of `botyard.interfaces.interface.Session`
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process one WebSocket message."""
+        """Process one WebSocket message of the client.
+
+        Parameters
+        ----------
+        data : bytes
+            JSON of an operation, or of a fragment of one.
+        now : float
+            Wall time, s.
+        """
         if self.is_closed:
             return
         ident: op.Id = None
         try:
-            # Checked before the JSON is parsed, which would cost much more.
+            # The length is checked before the JSON is parsed, which would cost much
+            # more.
             if len(data) > MAX_MESSAGE:
                 raise PeerError(
                     f"rosbridge: expected at most {MAX_MESSAGE} bytes, found {len(data)}"
@@ -145,7 +122,7 @@ class RosbridgeSession:
             operation = op.read_operation(data)
             ident, size = operation.id, len(data)
             if isinstance(operation, op.Fragment):
-                whole = self._assembled(operation, now)
+                whole = self._partial.add(operation, now)
                 if whole is None:
                     return
                 operation = op.read_operation(whole)
@@ -161,21 +138,25 @@ class RosbridgeSession:
 
     def next_timer(self) -> float | None:
         """Return the time at which `handle_timer` must be called, s; None for never."""
-        times = [p.since + FRAGMENT_TIMEOUT_S for p in self._partial.values()]
+        times = self._partial.deadlines()
         times += [call.deadline for call in self._calls.values()]
         times += [] if self._out.due is None else [self._out.due]
         return min((t for t in times if t < math.inf), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Send delayed messages, and handle timeouts."""
+        """Send delayed messages, and handle timeouts.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         self._out.release(now)
-        for ident in [
-            i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S
-        ]:
-            self._drop_partial(ident)
+        for ident in self._partial.drop_late(now):
             self._say(
                 "warning",
-                f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped",
+                f"rosbridge: fragments of operation {shown(str(ident), MAX_TEXT)} "
+                "are missing: the operation is dropped",
                 ident,
             )
 
@@ -198,14 +179,26 @@ class RosbridgeSession:
         self._calls.clear()
         self._out = Outbox(self._account)
 
-    # -- what the bus calls
+    # -- calls of the bus
 
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Queue a message of a subscribed topic, of which `queue` messages may wait.
+        """Queue a message of a subscribed topic; at most `queue` messages of it may wait.
 
         It is encoded only if throttling lets it pass.
+
+        Parameters
+        ----------
+        topic : str
+            Name under which the client has subscribed.
+        message : Outgoing
+            The message, which all clients share.
+        latched : bool
+            Whether the topic is latched. Throttling then may delay a message, but drops
+            it only in favour of a newer one.
+        queue : int
+            Queue length of the topic.
         """
         to = self._subscriptions.get(topic)
         now = self._clock()
@@ -214,7 +207,12 @@ class RosbridgeSession:
             self._wake()
 
     def keep(self, size: int) -> None:
-        """Take memory for the client.
+        """Reserve memory for the client.
+
+        Parameters
+        ----------
+        size : int
+            Bytes; see `shares.cost`.
 
         Raises
         ------
@@ -225,13 +223,30 @@ class RosbridgeSession:
             raise PeerError(f"rosbridge: {_FULL}")
 
     def forget(self, size: int) -> None:
-        """Give the client's memory back."""
+        """Release memory of the client.
+
+        Parameters
+        ----------
+        size : int
+            Bytes that `keep` has reserved.
+        """
         self._account.give_back(size)
 
     def request(
         self, ident: str, service: str, values: dict[str, Any], caller: RosbridgeSession
     ) -> None:
-        """Pass on a service call of another client.
+        """Send this client a service call that another client has made.
+
+        Parameters
+        ----------
+        ident : str
+            Id that the client's response repeats.
+        service : str
+            Name of the service.
+        values : dict
+            Fields of the request as plain values.
+        caller : RosbridgeSession
+            Session of the client that calls. Its address pays for the queue.
 
         Raises
         ------
@@ -251,7 +266,19 @@ class RosbridgeSession:
         args: Any,
         caller: RosbridgeSession,
     ) -> None:
-        """Pass on a goal of another client; see `request` for errors."""
+        """Send this client a goal of another client; see `request` for errors.
+
+        Parameters
+        ----------
+        ident : str
+            Id that feedback and result repeat.
+        action, type_name : str
+            Name and type of the action.
+        args : dict, list or None
+            Fields of the goal as plain values.
+        caller : RosbridgeSession
+            Session of the client that sends the goal.
+        """
         said = {
             "op": "send_action_goal",
             "id": ident,
@@ -262,15 +289,25 @@ class RosbridgeSession:
         self._ask({**said, "feedback": True}, caller)
 
     def goal_cancelled(self, ident: str, action: str, caller: RosbridgeSession) -> None:
-        """Pass on the cancellation of a goal; see `request` for errors."""
+        """Pass on the cancellation of a goal; see `request` for errors.
+
+        Parameters
+        ----------
+        ident : str
+            Id of the goal.
+        action : str
+            Name of the action.
+        caller : RosbridgeSession
+            Session of the client that cancels.
+        """
         self._ask({"op": "cancel_action_goal", "id": ident, "action": action}, caller)
 
     def _ask(self, said: dict[str, Any], caller: RosbridgeSession) -> None:
         wire = packed(said, "none")
         if not self._out.request(wire, caller.source):
             raise PeerError(
-                "rosbridge: no room for another call or goal: the client that serves them has not read "
-                "enough of those queued for it"
+                "rosbridge: no room for another call or goal: the client that "
+                "serves them has too many unread calls and goals"
             )
 
         self._wake()
@@ -396,7 +433,8 @@ class RosbridgeSession:
         del request
 
         def answer(is_good: bool, values: Any) -> None:
-            # Otherwise the call has timed out, or the client has left.
+            # If the id is unknown, the call has timed out or the client has
+            # disconnected.
             if self._calls.pop(number, None) is not None:
                 self.forget(room)
                 self._respond(call_of, is_good, values)
@@ -445,7 +483,15 @@ class RosbridgeSession:
             self.goal_ended(request, FAILED, shown(error, MAX_TEXT), is_good=False)
 
     def goal_feedback(self, request: op.SendActionGoal, values: Any) -> None:
-        """Send feedback of a goal, unless many answers wait for the client to read."""
+        """Send feedback of a goal, unless many answers wait for the client to read.
+
+        Parameters
+        ----------
+        request : SendActionGoal
+            Operation that sent the goal.
+        values : dict
+            Fields of the feedback as plain values.
+        """
         if self._out.has_room:
             said = {"op": "action_feedback", "action": request.action, "values": values}
             self._answer(said, request.id, request.compression, request.fragment_size)
@@ -456,6 +502,17 @@ class RosbridgeSession:
         """Send the result of a goal.
 
         If there was no goal, `is_good` is false, and `values` is an error text.
+
+        Parameters
+        ----------
+        request : SendActionGoal
+            Operation that sent the goal.
+        status : int
+            State of the goal (action_msgs/GoalStatus).
+        values : dict or str
+            Fields of the result as plain values, or an error text.
+        is_good : bool
+            Whether `values` are a result.
         """
         said = {
             "op": "action_result",
@@ -472,56 +529,6 @@ class RosbridgeSession:
             {"values": _UNREAD, "result": False},
         )
 
-    # -- fragments
-
-    def _assembled(self, piece: op.Fragment, now: float) -> bytes | None:
-        """Return the whole operation if this was its last fragment, otherwise None."""
-        total = int(piece.total) if 1 <= piece.total <= MAX_FRAGMENTS else 0
-        if not 0 <= piece.num < total:
-            raise PeerError(
-                "rosbridge: fragment: expected num of 0 … total-1 and total of "
-                f"1 … {MAX_FRAGMENTS}, "
-                f"found {piece.num} of {piece.total:g}"
-            )
-
-        partial = self._partial.get(piece.id)
-        if partial is None or partial.total != total:
-            # Clients that leave operations incomplete must not fill the memory.
-            while len(self._partial) >= MAX_PARTIAL:
-                self._drop_partial(next(iter(self._partial)))
-            # A new total means a new operation under the old id.
-            self._drop_partial(piece.id)
-            partial = self._partial[piece.id] = _Partial(total, now)
-
-        # A repeated fragment is ignored.
-        if piece.num not in partial.pieces:
-            room = cost(piece.data)
-            self.keep(room)
-            # Characters of the operation; `room` is its memory in bytes.
-            partial.size += len(piece.data)
-            partial.room += room
-            partial.pieces[piece.num] = piece.data
-
-        while sum(p.size for p in self._partial.values()) > MAX_MESSAGE:
-            oldest = next(iter(self._partial))
-            self._drop_partial(oldest)
-            if oldest == piece.id:
-                raise PeerError(
-                    f"rosbridge: fragments: expected at most {MAX_MESSAGE} characters"
-                )
-
-        if len(partial.pieces) < total:
-            return None
-        self._drop_partial(piece.id)
-        return "".join(partial.pieces[k] for k in range(total)).encode(
-            "utf-8", "replace"
-        )
-
-    def _drop_partial(self, ident: str | int) -> None:
-        found = self._partial.pop(ident, None)
-        if found is not None:
-            self.forget(found.room)
-
     # -- output
 
     def _answer(
@@ -534,8 +541,22 @@ class RosbridgeSession:
     ) -> None:
         """Queue an answer to the client.
 
-        If the client leaves too many answers unread, the fields `instead` replace its
-        own, so that a large result becomes a short error.
+        If the client leaves too many answers unread, the fields `instead` replace the
+        answer's fields, so that a large result becomes a short error.
+
+        Parameters
+        ----------
+        said : dict
+            Fields of the answer. The id is added to it in place.
+        ident : str, int, float or None
+            Id of the client's operation.
+        compression : str or None
+            Form that the client requested. Only ``png`` and ``cbor`` apply to answers.
+        fragment : int or None
+            Longest piece, characters, at least `MIN_FRAGMENT`; None or 0 for a whole
+            answer.
+        instead : dict, optional
+            Fields of a short answer in place of a long one.
         """
         if ident is not None:
             said["id"] = ident
@@ -547,16 +568,18 @@ class RosbridgeSession:
             wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0
         )
         if self._out.is_overfull:
-            self._warn("a client is disconnected: it left too many answers unread")
+            self._warn(
+                "a client is disconnected, because it has too many unread answers"
+            )
             self.is_closed = True
 
         self._wake()
 
     def _say(self, level: str, text: str, ident: op.Id) -> None:
-        """Log a line, and send it to a client with a suitable level."""
+        """Log a line, and send it to a client whose level includes the line's level."""
         self._warn(text)
         if LEVELS.index(level) <= self._level:
             self._answer({"op": "status", "level": level, "msg": text}, ident)
 
 
-__all__ = ["MAX_FRAME", "MAX_MESSAGE", "RosbridgeSession"]
+__all__ = ["RosbridgeSession"]

@@ -28,6 +28,7 @@ Read = Callable[[Any, str], Any]
 
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 """Largest number of a float32."""
+# Peers may send very long values.
 MAX_TEXT: Final = 60
 """Longest part of an invalid value in a message, characters."""
 _BASE, _MESSAGE, _ARRAY = 1, 2, 3
@@ -47,9 +48,10 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def _of_hook(value: Any) -> Any:
-    """Return the JSON value of an array or of NumPy's number."""
+    """Return the JSON value of a NumPy array or number."""
     if isinstance(value, np.ndarray):
         if value.dtype == np.uint8:
+            # The protocol has base64 for uint8[] only; other arrays are lists.
             return base64.b64encode(value.tobytes()).decode()
         return value.tolist()
 
@@ -69,11 +71,32 @@ def json_of(plain: Any) -> bytes:
     """Return the JSON text of plain values.
 
     NaN and infinities are null, arrays are lists, and uint8 arrays are base64.
+
+    Parameters
+    ----------
+    plain : object
+        Dictionaries, lists, texts, numbers, None, bytes and NumPy arrays.
+
+    Raises
+    ------
+    TypeError
+        The value holds another type.
     """
     return _ENCODER.encode(plain)
 
 
 def _wrong(where: str, expected: str, value: Any) -> PeerError:
+    """Return the error of a value that does not fit.
+
+    Parameters
+    ----------
+    where : str
+        Path of the field, such as ``pose.position.x``.
+    expected : str
+        Description of a valid value.
+    value : object
+        The value, of which at most `MAX_TEXT` characters are shown.
+    """
     return PeerError(
         f"{where}: expected {expected}, found {shown(repr(value)[: 4 * MAX_TEXT], MAX_TEXT)}"
     )
@@ -85,7 +108,7 @@ class Values:
     Parameters
     ----------
     types : Types
-        Message types.
+        Message types of the distribution.
     now : callable
         Returns the present time, for stamps that a client leaves out.
     """
@@ -93,6 +116,8 @@ class Values:
     def __init__(self, types: Types, now: Callable[[], Stamp]) -> None:
         self._types = types
         self._now = now
+        # Converters are built once for each type, because looking up its fields is
+        # slow.
         self._plain: dict[str, Plain] = {}
         self._read: dict[str, Read] = {}
 
@@ -100,6 +125,23 @@ class Values:
         """Return a message as dictionaries, lists and NumPy arrays.
 
         The message may be of any class with the fields of the ROS 2 type.
+
+        Parameters
+        ----------
+        message : object
+            Message of any class with the fields of the type.
+        name : str
+            Type of the message.
+
+        Returns
+        -------
+        dict
+            Values by field name. Arrays are not copied, so the message must not change.
+
+        Raises
+        ------
+        PeerError
+            The type does not exist.
         """
         found = self._plain.get(name) or self._make_plain(name)
         plain: dict[str, Any] = found(message)
@@ -110,12 +152,19 @@ class Values:
 
         The values are an object, or a list of the fields in their order.
 
+        Parameters
+        ----------
+        values : dict, list or None
+            Plain values from JSON; None for a message of defaults.
+        name : str
+            Type of the message.
+
         Raises
         ------
         PeerError
             A value does not fit, or the field or type does not exist.
         """
-        # Calls of services may give their arguments as a list.
+        # Service calls may have their arguments as a list.
         if isinstance(values, list):
             fields = [f for f, _ in self.fields(name)]
             if len(values) > len(fields):
@@ -123,6 +172,7 @@ class Values:
                     f"{name}: expected at most {len(fields)} values, found {len(values)}"
                 )
 
+            # Fewer values than fields are valid: the other fields keep their defaults.
             values = dict(zip(fields, values, strict=False))
 
         return (self._read.get(name) or self._make_read(name))(
@@ -131,6 +181,11 @@ class Values:
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
         """Return names and kinds of a type's fields, as rosbags describes them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the type.
 
         Raises
         ------
@@ -163,7 +218,9 @@ class Values:
         return plain
 
     def _plain_of(self, kind: Any) -> Plain | None:
-        """Return the converter of a field's value; None if it stays as it is."""
+        """Return the function that converts a field's value to a plain value; None if
+        no conversion is needed.
+        """
         sort, what = int(kind[0]), kind[1]
         if sort == _BASE:
             return None
@@ -177,7 +234,7 @@ class Values:
         base = item[1][0]
         if "string" in base:
             return list
-        # A list of numbers: only uint8 and char are base64.
+        # Other numbers become a list: only uint8 and char are base64.
         if base in (
             "byte",
             "octet",
@@ -213,6 +270,8 @@ class Values:
 
             for field in stamped:
                 if field not in found:
+                    # The missing header is read from an empty object, so that it gets
+                    # the present time.
                     found[field] = parts[field]({}, field)
 
             if name == _HEADER and "stamp" not in found:
@@ -227,7 +286,14 @@ class Values:
         return self._types.filled(name, {"sec": stamp.sec, "nanosec": stamp.nanosec})
 
     def _clock(self, name: str) -> Read:
-        """Return the reader of a time or a duration."""
+        """Return the function that converts a plain value to a time or a duration.
+
+        Parameters
+        ----------
+        name : str
+            Type: builtin_interfaces/Time or Duration. ``"now"`` is valid for a time
+            only.
+        """
         names = {"sec": "sec", "secs": "sec", "nanosec": "nanosec", "nsecs": "nanosec"}
         low, high = _RANGES["int32"]
 
@@ -251,6 +317,19 @@ class Values:
         return read
 
     def _read_of(self, kind: Any) -> Read:
+        """Return the function that converts a plain value to a field's value.
+
+        Parameters
+        ----------
+        kind : object
+            Kind of the field, as in `Types.fields`.
+
+        Returns
+        -------
+        callable
+            Function of a plain value and its path that returns the field's value, or
+            raises PeerError.
+        """
         sort, what = int(kind[0]), kind[1]
         if sort == _BASE:
             return _reader(what[0])
@@ -274,6 +353,22 @@ class Values:
 
 
 def _integer(value: Any, where: str, low: int, high: int) -> int:
+    """Return an integer within bounds; a float without a fraction is also valid.
+
+    Parameters
+    ----------
+    value : object
+        Value from JSON.
+    where : str
+        Path of the field, for the error.
+    low, high : int
+        Bounds, inclusive.
+
+    Raises
+    ------
+    PeerError
+        The value is not such an integer.
+    """
     # JavaScript has no integers, and some clients write 1.0.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -295,18 +390,22 @@ def _boolean(value: Any, where: str) -> bool:
 
 
 def _real(value: Any, where: str) -> float:
+    """Convert a plain value to a float; null becomes NaN."""
     # JSON has no NaN; rosbridge writes null in its place.
     if value is None:
         return math.nan
+    # In Python, bool is a subclass of int, but true is no number in JSON.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong(where, "a number", value)
     try:
         return float(value)
     except OverflowError:
+        # JSON integers have any length in Python.
         raise _wrong(where, "a number that a double holds", value) from None
 
 
 def _single(value: Any, where: str) -> float:
+    """Convert a plain value to a number that a float32 can hold; infinities and NaN pass."""
     number = _real(value, where)
     if MAX_FLOAT32 < abs(number) < math.inf:
         raise _wrong(where, "a number that a float32 holds", value)
@@ -314,7 +413,7 @@ def _single(value: Any, where: str) -> float:
 
 
 def _reader(base: str) -> Read:
-    """Return the reader of a value of a base type."""
+    """Return the function that converts a plain value to a value of a base type."""
     if "string" in base:
         return _text
     if base == "bool":
@@ -327,7 +426,15 @@ def _reader(base: str) -> Read:
 
 
 def _numbers(base: str, count: int | None) -> Read:
-    """Return the reader of an array of numbers: a list, or base64 of bytes."""
+    """Return the function that converts a list, or base64 of bytes, to an array of numbers.
+
+    Parameters
+    ----------
+    base : str
+        Base type of the elements.
+    count : int or None
+        Fixed length; None for a sequence.
+    """
     dtype = np.dtype("uint8" if base in ("byte", "octet", "char") else base)
     kind: Any = float | None
     if base == "bool":
@@ -349,6 +456,7 @@ def _numbers(base: str, count: int | None) -> Read:
                 raise _wrong(where, "base64", value) from None
         else:
             try:
+                # msgspec checks the whole list in C, which matters for point clouds.
                 listed = msgspec.convert(value, list[kind])
                 if kind == float | None:
                     # JSON has no NaN; rosbridge writes null in its place.

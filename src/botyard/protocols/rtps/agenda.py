@@ -25,12 +25,20 @@ class Agenda(Generic[P]):
         self._heap: list[tuple[float, int, P]] = []
 
     def set(self, proxy: P, at: float) -> None:
-        """Set the time of a writer's request, s, in place of an earlier time."""
+        """Set the time of a writer's request, s, in place of an earlier time.
+
+        Parameters
+        ----------
+        proxy : P
+            State of the writer; a hashable object.
+        at : float
+            Time of the caller's clock, s.
+        """
         self._at[proxy] = at
         heap = self._heap
         heappush(heap, (at, id(proxy), proxy))
-        # Cleaned when more than half of the entries are invalid, so that the heap stays
-        # in proportion.
+        # Rebuild the heap when more than half of its entries are invalid, so that its
+        # length stays in proportion to the number of writers.
         if len(heap) > 2 * len(self._at) + _MIN_SORTED_OUT:
             heap[:] = [(at, id(proxy), proxy) for proxy, at in self._at.items()]
             heapify(heap)
@@ -53,7 +61,20 @@ class Agenda(Generic[P]):
         return heap[0][0] if heap else float("inf")
 
     def take(self, now: float, most: int) -> list[P]:
-        """Remove and return at most `most` writers whose time has come."""
+        """Remove and return at most `most` writers whose requests are due.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        most : int
+            Limit of the number of writers.
+
+        Returns
+        -------
+        list
+            Writers in the order of their times.
+        """
         found: list[P] = []
         while len(found) < most and self.next() <= now:
             proxy = heappop(self._heap)[2]

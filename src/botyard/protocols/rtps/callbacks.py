@@ -11,14 +11,22 @@ from typing import Any
 
 
 class Callbacks:
-    """Queue of calls, in order."""
+    """Queue of calls into programs, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._is_running = False
 
     def add(self, call: Callable[..., None], *args: object) -> None:
-        """Queue a call for the next `run`."""
+        """Queue a call for the next `run`.
+
+        Parameters
+        ----------
+        call : callable
+            Function of a program.
+        *args : object
+            Its arguments, as they are now.
+        """
         self._waiting.append((call, args))
 
     def run(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from botyard.protocols.rtps import guids, wire
 from botyard.protocols.rtps import parameters as p
@@ -31,14 +31,12 @@ from botyard.protocols.rtps.limits import (
 )
 from botyard.protocols.rtps.outbox import Destination, Outbox
 from botyard.protocols.rtps.peers import Peer
-from botyard.protocols.rtps.reader import (
-    BuiltinReader,
-    Inbox,
-    Sample,
-    first_base,
-)
+from botyard.protocols.rtps.pendingwriters import PendingWriters
+from botyard.protocols.rtps.reader import BuiltinReader
+from botyard.protocols.rtps.samples import Inbox, Sample
 from botyard.protocols.rtps.wire import MalformedError
-from botyard.protocols.rtps.writer import PendingWriters
+from botyard.protocols.rtps.writer import Writer
+from botyard.protocols.rtps.writerproxy import WriterProxy, first_base
 from botyard.protocols.tokenbucket import RateLimit
 
 LEASE_S: Final = 20.0
@@ -55,12 +53,13 @@ ALIVE_EVERY_S: Final = LEASE_S / 3.0
 CHORES_EVERY_S: Final = 0.005
 """Interval between the slices of long work, s.
 
-The steps of the world and other clients get their turn in between.
+Steps of the world and work for other clients are done in between.
 """
 _AUTOMATIC: Final = b"\0\0\0\x01"
 """Kind of a participant message: automatic liveliness (§9.6.3.1)."""
 
-# Our reader, their writer, and the bit with which they announce that writer.
+# Built-in reader of this participant, built-in writer of a peer, and the bit with which
+# the peer announces that writer.
 _READERS: Final = (
     (
         guids.PUBLICATIONS_READER,
@@ -95,11 +94,11 @@ class Discovery(EndpointDiscovery):
     announce_to : sequence of Address
         Multicast group, and participants to find by unicast.
     domain : int
-        Domain id.
+        DDS domain id, 0 to 232.
     outbox, pending, inbox, events
         Shared with all endpoints.
     now : float
-        Time, s.
+        Time of the caller's clock, s.
 
     Attributes
     ----------
@@ -117,8 +116,8 @@ class Discovery(EndpointDiscovery):
         announce_to: Sequence[Address],
         domain: int,
         outbox: Outbox,
-        pending: PendingWriters,
-        inbox: Inbox,
+        pending: PendingWriters[Writer[Any]],
+        inbox: Inbox[WriterProxy],
         events: Events,
         now: float,
     ) -> None:
@@ -150,18 +149,25 @@ class Discovery(EndpointDiscovery):
 
         self._encode()
 
-    # -- announcing ourselves
+    # -- announcements of this participant
 
     def _encode(self) -> None:
         pair = guids.SPDP_READER + guids.SPDP_WRITER
         self._announcement = wire.data(pair, self._number, self._data.encode())
 
     def describe(self, user_data: bytes) -> None:
-        """Change the user data of the announcement."""
+        """Change the user data of the announcement.
+
+        Parameters
+        ----------
+        user_data : bytes
+            User data, at most `limits.MAX_USER_DATA_BYTES`.
+        """
         self._data = replace(self._data, user_data=user_data)
         self._number += 1
         self._encode()
-        # The first announcements after a change are sent quickly again.
+        # The first announcements after a change follow each other quickly, as at the
+        # start.
         self._announced, self._announce_at = 0, self._now
 
     def _announce(self) -> None:
@@ -169,13 +175,17 @@ class Discovery(EndpointDiscovery):
             self._outbox.send(address, self._announcement)
 
     def announce_departure(self) -> None:
-        """Announce to all participants that this one leaves."""
+        """Announce to all participants that this one leaves.
+
+        Participants that do not receive the message remove this one when its lease
+        ends.
+        """
         self._number += 1
         guid = self._data.guid
         pair = guids.SPDP_READER + guids.SPDP_WRITER
         key = encode_key(p.PARTICIPANT_GUID, guid)
         submessage = wire.data_key(pair, self._number, p.disposal(guid), key)
-        # Unicast as well: a participant may be out of reach of the multicast group.
+        # Send also by unicast, because multicast may not reach each participant.
         known = (peer.metatraffic() for peer in self.peers.values())
         for address in dict.fromkeys(
             (*self._announce_to, *(a for a in known if a is not None))
@@ -183,7 +193,13 @@ class Discovery(EndpointDiscovery):
             self._outbox.send(address, submessage)
 
     def due(self, now: float) -> float:
-        """Do everything that is due; return the time of the next call, s."""
+        """Do everything that is due; return the time of the next call, s.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        """
         self._now = now
         if now >= self._announce_at:
             self._announce()
@@ -201,7 +217,7 @@ class Discovery(EndpointDiscovery):
             self._sweep_at = now + SWEEP_EVERY_S
             expired = [x for x in self.peers.values() if x.is_expired(now)]
             if (
-                # They may have sent packets that are not read yet.
+                # Unread packets may be from these participants.
                 expired and self.has_unread()
             ):
                 expired = [x for x in expired if x.is_expired(now - UNREAD_GRACE_S)]
@@ -232,6 +248,19 @@ class Discovery(EndpointDiscovery):
     ) -> None:
         """Process the announcement of a participant.
 
+        Parameters
+        ----------
+        prefix : bytes
+            GUID prefix of the packet's sender, 12 bytes.
+        number : int
+            Sequence number of the announcement. An equal one has the same contents.
+        payload : bytes
+            Payload of the SPDP sample.
+        source : Address
+            Address that the packet came from, which may be forged.
+        now : float
+            Time of the caller's clock, s.
+
         Raises
         ------
         MalformedError
@@ -245,18 +274,22 @@ class Discovery(EndpointDiscovery):
             peer.announced(len(payload))
         if peer is not None and peer.number == number:
             if not peer.host and peer not in self._greeting:
-                # It is still there, so it is greeted again.
+                # The participant still exists, so it is greeted again.
                 self._greeting[peer] = None
                 peer.greetings, peer.greet_at = 0, now
 
             return
 
-        # Reading an announcement is expensive, so news of one address has a rate limit.
+        # Reading an announcement is expensive, so changed announcements from one
+        # address have a rate limit.
         if self._ignored.get(prefix) == number or not self._rate.allows(source[0], now):
             return
         data = ParticipantData.read(payload)
         if data.guid[:12] != prefix:
-            raise MalformedError("a participant announces another one")
+            raise MalformedError(
+                "expected the GUID of the sender in its announcement, found the "
+                "GUID of another participant"
+            )
         reason = self._reason_against(data)
         if reason:
             if peer is not None:
@@ -272,10 +305,11 @@ class Discovery(EndpointDiscovery):
             self._changed(peer, data, number, source, now)
 
     def _greeted(self, data: ParticipantData, source: Address) -> tuple[Address, ...]:
-        """Return the addresses at which a participant is greeted.
+        """Return the addresses at which this participant greets another one.
 
-        The address that its announcement came from is first. Other hosts cannot make
-        this one greet programs of its loopback network.
+        The source address of the other one's announcement is first. Addresses of the
+        loopback network count only if the announcement came from this host: other hosts
+        must not make it greet local programs.
         """
         is_local = self._outbox.is_local(source[0])
         near = [
@@ -288,20 +322,29 @@ class Discovery(EndpointDiscovery):
         )
 
     def strange(self, peer: Peer, host: str) -> None:
-        """Record a packet of a participant from a host that it does not announce.
+        """Count a packet that names a participant but comes from a host which that
+        participant does not announce.
 
         Such packets are ignored.
+
+        Parameters
+        ----------
+        peer : Peer
+            The participant in whose name the packet was sent.
+        host : str
+            Host that the packet came from.
         """
-        # Logged once for each host: the packets may come in a flood.
+        # Each host is logged once, because it may send a flood of packets.
         if peer.strange_host != host:
             peer.strange_host = host
             text = (
-                f"its packets come from {host}, which is not one of the "
-                "addresses that it announces: ignored"
+                f"the packets of a participant come from {host}, which is not one of "
+                "the addresses that it announces: they are ignored"
             )
             self._events.add(EventKind.REFUSED, peer.data.guid, text)
 
     def _reason_against(self, data: ParticipantData) -> str:
+        """Return why a participant is ignored; empty if it is not."""
         if data.domain is not None and data.domain != self._domain:
             return f"it is in domain {data.domain}"
         if data.tag:
@@ -310,8 +353,8 @@ class Discovery(EndpointDiscovery):
             return "it announces no address for UDP over IPv4"
         return ""
 
-    # Logged once; later only the newest number is kept, so that a changed participant
-    # is read again.
+    # A participant is logged once. Later only the number of its newest announcement is
+    # kept, so that a changed announcement is read again.
     def _ignore(self, prefix: bytes, number: int, reason: str, source: Address) -> None:
         if prefix not in self._ignored:
             text = f"the participant at {source[0]} is ignored: {reason}"
@@ -323,11 +366,14 @@ class Discovery(EndpointDiscovery):
             del self._ignored[next(iter(self._ignored))]
 
     def _meet(self, peer: Peer, now: float, size: int) -> None:
-        """Add a new participant that has announced itself with `size` bytes."""
+        """Add a new participant, whose announcement has `size` bytes."""
         if len(self.peers) >= MAX_PARTICIPANTS:
             other = self._who_gives_way(peer.origin, now)
             if other is None:
-                text = f"the limit of {MAX_PARTICIPANTS} participants is reached: one is ignored"
+                text = (
+                    f"the limit of {MAX_PARTICIPANTS} participants is reached: one "
+                    "participant is ignored"
+                )
                 self._events.add(EventKind.REFUSED, peer.data.guid, text)
                 return
 
@@ -346,34 +392,47 @@ class Discovery(EndpointDiscovery):
         peer.greet_at = now
 
     def _who_gives_way(self, origin: str, now: float) -> Peer | None:
-        """Return the participant to drop in favour of a new one from this host."""
+        """Return the participant to drop when a new one arrives and all places are taken.
+
+        Parameters
+        ----------
+        origin : str
+            Host of the new participant.
+        now : float
+            Time of the caller's clock, s.
+
+        Returns
+        -------
+        Peer or None
+            None if the new participant gets no place.
+        """
         peers = self.peers.values()
-        # Unverified participants first: they may be forged, and cost nothing to drop.
+        # Unverified participants are dropped first: they may be forged.
         unverified = next((x for x in peers if not x.host), None)
         if unverified is not None:
             return unverified
         counts = Counter(x.host for x in peers)
         host, most = counts.most_common(1)[0]
-        # The newcomer's own host has most of the places, so only its idle participants
-        # make room.
+        # The host of the new participant has most of the places, so only an idle
+        # participant of this host may be dropped.
         if counts[origin] + 1 >= most:
             return next((x for x in peers if x.host == origin and x.is_idle(now)), None)
         of_host = [x for x in peers if x.host == host]
         return next((x for x in of_host if x.is_idle(now)), of_host[-1])
 
     def _greet(self, peer: Peer, now: float) -> None:
-        """Announce this participant to another one, and ask it for an answer.
+        """Announce this participant to another one, and request an answer.
 
-        The answer shows that it is at the announced address. Each greeting has the
-        announcement, without which the other parts mean nothing, because the next
-        multicast may not reach that participant.
+        The answer shows that it is at the announced address. Each greeting contains the
+        announcement of this participant: the other parts mean nothing without it, and
+        the next multicast may not reach the other participant.
         """
         if peer.greetings >= MAX_GREETINGS:
             del self._greeting[peer]
             return
 
         peer.greetings += 1
-        # Doubling intervals: a participant that does not exist costs little.
+        # Intervals double, so that a participant that does not exist costs little.
         peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
         parts = [self._announcement, wire.info_dst(peer.prefix)]
         for ours, theirs, bit in _WRITERS[:2]:
@@ -391,17 +450,32 @@ class Discovery(EndpointDiscovery):
         size = len(self._outbox.head) + sum(map(len, parts))
         for address in peer.greeted:
             if not peer.may_have(size):
-                # No more greetings until its next announcement, then at its next
-                # address.
+                # No more greetings are sent until the next announcement of the
+                # participant.
                 del self._greeting[peer]
-                # Another address next time: the first one may be unreachable.
+                # The next greeting starts with another address, because the first may
+                # be unreachable.
                 peer.greeted = (*peer.greeted[1:], *peer.greeted[:1])
                 break
 
             self._outbox.send(address, *parts)
 
     def verified(self, peer: Peer, host: str, now: float) -> None:
-        """Process the first packet that a participant has addressed to this one."""
+        """Process the first packet that a participant has addressed to this one.
+
+        From now on its endpoints are discovered, and packets in its name from other
+        hosts are ignored.
+
+        Parameters
+        ----------
+        peer : Peer
+            Participant that sent the packet.
+        host : str
+            Host that the packet came from. It must be one that the participant
+            announces.
+        now : float
+            Time of the caller's clock, s.
+        """
         if not peer.is_at(host):
             self.strange(peer, host)
             return
@@ -448,7 +522,7 @@ class Discovery(EndpointDiscovery):
             peer.greeted = self._greeted(data, source)
             return
 
-        # It has moved, so its new address must be verified.
+        # The participant has moved, so its new address must be verified.
         if not peer.is_at(peer.host):
             self._forget(peer, EventKind.LEFT)
             moved = Peer(data, number, now, source[0], self._greeted(data, source))
@@ -468,10 +542,10 @@ class Discovery(EndpointDiscovery):
             self._start("move", peer.prefix, self._move(peer))
 
     def _move(self, peer: Peer) -> Iterator[None]:
-        """Use the present addresses of a participant for its endpoints."""
+        """Send to the present addresses of a participant from now on, for all its endpoints."""
         for endpoint in tuple(peer.endpoints.values()):
             address = peer.address_of(endpoint)
-            # The endpoint may have gone since the work started.
+            # The endpoint may have been removed since the work started.
             if peer.endpoints.get(endpoint.guid) is endpoint and address is not None:
                 for local in self._local.get(endpoint.topic, {}).values():
                     if endpoint.guid in local.matched:
@@ -480,7 +554,16 @@ class Discovery(EndpointDiscovery):
             yield
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
-        """Process the message that a participant leaves.
+        """Process the message of a participant that leaves.
+
+        Parameters
+        ----------
+        prefix : bytes
+            GUID prefix of the packet's sender, 12 bytes.
+        sample_key : bytes
+            Key hash of the inline QoS; empty if there is none.
+        payload : bytes
+            Serialised key: the GUID of the participant.
 
         Raises
         ------
@@ -493,7 +576,7 @@ class Discovery(EndpointDiscovery):
             self._forget(peer, EventKind.LEFT)
 
     def _forget(self, peer: Peer, kind: EventKind) -> None:
-        """Remove a participant, which no longer counts from now on.
+        """Remove a participant, which is unknown from now on.
 
         Later calls of `due` unmatch its endpoints in slices.
         """
@@ -501,7 +584,7 @@ class Discovery(EndpointDiscovery):
         self._greeting.pop(peer, None)
         self._chores.pop(("move", peer.prefix), None)
         if peer.endpoints:
-            # It had already left shortly before.
+            # A participant with this prefix has already left, and is not yet unmatched.
             before = self._leaving.get(peer.prefix)
             if before is not None:
                 before.endpoints.update(peer.endpoints)
@@ -515,9 +598,3 @@ class Discovery(EndpointDiscovery):
             for ours, theirs, _ in _READERS:
                 self._unroute(self.readers[ours].unmatch(peer.prefix + theirs))
             self._events.add(kind, peer.data.guid, f"participant at {peer.host}")
-
-    # -- their endpoints
-
-    # -- matching
-
-    # -- our endpoints

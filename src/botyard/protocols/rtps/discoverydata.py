@@ -34,6 +34,20 @@ _GUID_BYTES: Final = 16
 
 
 def _guid(found: Parameters, pid: int) -> bytes:
+    """Return the GUID in a parameter, 16 bytes.
+
+    Parameters
+    ----------
+    found : dict of int to list of bytes
+        Parameters of the list.
+    pid : int
+        Parameter id.
+
+    Raises
+    ------
+    MalformedError
+        The parameter is missing or too short.
+    """
     value = found.get(pid, [b""])[0]
     if len(value) < _GUID_BYTES:
         raise MalformedError(
@@ -47,6 +61,7 @@ def _vendor(found: Parameters) -> bytes:
 
 
 def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...]:
+    """Return the usable addresses of a parameter with locators, each address once, in order."""
     addresses = (
         read_locator(value, layout) for value in found.get(pid, [])[:MAX_LOCATORS]
     )
@@ -54,7 +69,7 @@ def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...
 
 
 def _user_data(found: Parameters, layout: Layout) -> bytes:
-    """Return the user data; data that is longer than ROS needs is left out."""
+    """Return the user data of a parameter list; empty if it is longer than ROS needs."""
     data = (
         p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES)
         if p.USER_DATA in found
@@ -64,6 +79,13 @@ def _user_data(found: Parameters, layout: Layout) -> bytes:
 
 
 def _name(found: Parameters, pid: int, layout: Layout) -> str:
+    """Return the name in a parameter.
+
+    Raises
+    ------
+    MalformedError
+        The parameter is missing, or not a valid string.
+    """
     if pid not in found:
         raise MalformedError(f"endpoint: expected parameter 0x{pid:04x}")
     return p.text(found[pid][0], layout, MAX_NAME_BYTES)
@@ -76,21 +98,21 @@ class ParticipantData:
     Attributes
     ----------
     guid : bytes
-        GUID.
+        GUID, 16 bytes.
     metatraffic, default : tuple of Address
         Unicast addresses for discovery, and for data.
     builtin : int
-        BUILTIN_ENDPOINT_SET.
+        Bits of the built-in endpoints (BUILTIN_ENDPOINT_SET).
     lease : float
-        Lease, s.
+        Time without a packet after which it is removed, s.
     user_data : bytes
-        User data.
+        User data of the announcement; empty without any.
     vendor : bytes
-        Vendor id.
+        Vendor id, 2 bytes.
     domain : int or None
         Domain id; None if it is not announced.
     tag : str
-        Domain tag.
+        Domain tag; empty for none.
     """
 
     guid: bytes
@@ -104,7 +126,10 @@ class ParticipantData:
     tag: str = ""
 
     def encode(self) -> bytes:
-        """Return the payload of an SPDP sample."""
+        """Return the payload of an SPDP sample.
+
+        Locators are IPv4 addresses in numbers. Domain id and tag are not announced.
+        """
         return p.sample(
             (
                 p.parameter(p.PROTOCOL_VERSION, VERSION),
@@ -128,6 +153,11 @@ class ParticipantData:
     def read(cls, payload: bytes) -> ParticipantData:
         """Return the description in an SPDP sample.
 
+        Parameters
+        ----------
+        payload : bytes
+            Payload with its 4 bytes of encapsulation, in either byte order.
+
         Raises
         ------
         MalformedError
@@ -139,27 +169,31 @@ class ParticipantData:
             raise MalformedError(
                 f"expected the entity id of a participant, found {guid[12:].hex()}"
             )
+
         # Without this set it is unknown how to exchange endpoints with the participant.
         builtin = found.get(p.BUILTIN_ENDPOINT_SET)
         if builtin is None or len(builtin[0]) < 4:
             raise MalformedError(
                 "participant: expected its set of built-in endpoints, found none"
             )
+
         domain = found.get(p.DOMAIN_ID)
         lease = (
             p.seconds(found[p.LEASE_DURATION][0], layout)
             if p.LEASE_DURATION in found
             else DEFAULT_LEASE_S
         )
+
         default = _locators(found, p.DEFAULT_UNICAST_LOCATOR, layout)
         metatraffic = _locators(found, p.METATRAFFIC_UNICAST_LOCATOR, layout)
+
         # A participant with one kind of address uses it for both purposes.
         return cls(
             guid,
             metatraffic or default,
             default or metatraffic,
             layout.uint32.unpack_from(builtin[0])[0],
-            # A participant could otherwise ask for a place for ever.
+            # Without this limit, a participant could keep its place for ever.
             min(max(lease, 0.0), MAX_LEASE_S),
             _user_data(found, layout),
             _vendor(found),
@@ -177,13 +211,13 @@ class EndpointData:
     Attributes
     ----------
     guid : bytes
-        GUID.
+        GUID, 16 bytes.
     topic, type_name : str
-        DDS names.
+        DDS names of topic and type.
     qos : Qos
-        Policies.
+        Policies of the endpoint.
     user_data : bytes
-        User data.
+        User data of the announcement; empty without any.
     locators : tuple of Address
         Addresses; an empty tuple means the addresses of its participant.
     vendor : bytes
@@ -212,7 +246,13 @@ class EndpointData:
         return self.guid[15] in (0x02, 0x07)
 
     def encode(self) -> bytes:
-        """Return the payload of an SEDP sample."""
+        """Return the payload of an SEDP sample.
+
+        Returns
+        -------
+        bytes
+            Little-endian parameter list with its 4 bytes of encapsulation.
+        """
         return p.sample(
             (
                 p.parameter(p.ENDPOINT_GUID, self.guid),
@@ -231,18 +271,27 @@ class EndpointData:
     def read(cls, payload: bytes, vendor: bytes = VENDOR) -> EndpointData:
         """Return the description in an SEDP sample of a participant of a vendor.
 
+        Parameters
+        ----------
+        payload : bytes
+            Payload with its 4 bytes of encapsulation, in either byte order.
+        vendor : bytes
+            Vendor id of the participant, 2 bytes.
+
         Raises
         ------
         MalformedError
             The payload is not a valid SEDP sample.
         """
         found, layout = p.read_list(payload)
-        # Some implementations send the GUID as key hash only.
+
+        # Some implementations send the GUID only as key hash.
         guid = _guid(found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.KEY_HASH)
         if guid[15] not in WRITER_KINDS and guid[15] not in READER_KINDS:
             raise MalformedError(
                 f"expected the entity id of a writer or reader, found {guid[12:].hex()}"
             )
+
         inline = found.get(p.EXPECTS_INLINE_QOS, [b"\0"])[0]
         return cls(
             guid,
@@ -257,12 +306,25 @@ class EndpointData:
 
 
 def encode_key(pid: int, guid: bytes) -> bytes:
-    """Return the payload of a disposal: only the key of a participant or endpoint."""
+    """Return the payload of a disposal: only the key of a participant or endpoint.
+
+    Parameters
+    ----------
+    pid : int
+        `parameters.PARTICIPANT_GUID` or `parameters.ENDPOINT_GUID`.
+    guid : bytes
+        GUID, 16 bytes.
+    """
     return p.sample((p.parameter(pid, guid),))
 
 
 def read_key(payload: bytes) -> bytes:
-    """Return the GUID of a disposed participant or endpoint, from such a payload.
+    """Return the GUID of a disposed participant or endpoint; see `encode_key`.
+
+    Parameters
+    ----------
+    payload : bytes
+        Payload with its 4 bytes of encapsulation.
 
     Raises
     ------

@@ -28,31 +28,39 @@ from botyard.protocols.rtps.limits import (
 )
 from botyard.protocols.rtps.outbox import Outbox
 from botyard.protocols.rtps.peers import Peer
+from botyard.protocols.rtps.pendingwriters import PendingWriters
 from botyard.protocols.rtps.qos import Durability, Qos, mismatch
-from botyard.protocols.rtps.reader import (
-    Inbox,
-    Reader,
-    Sample,
-    WriterProxy,
-)
+from botyard.protocols.rtps.reader import Reader
+from botyard.protocols.rtps.samples import Inbox, Sample
 from botyard.protocols.rtps.topicwriters import InstanceWriter
 from botyard.protocols.rtps.wire import MalformedError
-from botyard.protocols.rtps.writer import PendingWriters, Writer
+from botyard.protocols.rtps.writer import Writer
+from botyard.protocols.rtps.writerproxy import WriterProxy
 
 BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 Routes = dict[bytes, tuple[WriterProxy, ...]]
-"""By a remote writer's GUID: the state that our readers keep of it."""
+"""States that local readers keep of a remote writer, by the GUID of the writer."""
 
 
 class EndpointDiscovery:
-    """Remote endpoints of known participants, and their matches with local ones."""
+    """Remote endpoints of known participants, and their matches with local endpoints.
+
+    Parameters
+    ----------
+    data : ParticipantData
+        Description of this participant.
+    outbox, pending, inbox, events
+        Shared with all endpoints.
+    now : float
+        Time of the caller's clock, s.
+    """
 
     def __init__(
         self,
         data: ParticipantData,
         outbox: Outbox,
-        pending: PendingWriters,
-        inbox: Inbox,
+        pending: PendingWriters[Writer[Any]],
+        inbox: Inbox[WriterProxy],
         events: Events,
         now: float,
     ) -> None:
@@ -72,7 +80,7 @@ class EndpointDiscovery:
         self._remote_count = 0
         # Participants that have left, but whose endpoints are still matched.
         self._leaving: dict[bytes, Peer] = {}
-        # Long work by its subject; each call of `due` does a slice of it.
+        # Long work by its kind and subject; each call of `due` does a slice of it.
         self._chores: dict[tuple[str, bytes], Iterator[None]] = {}
         self.publications = self._builtin_writer(guids.PUBLICATIONS_WRITER)
         self.subscriptions = self._builtin_writer(guids.SUBSCRIPTIONS_WRITER)
@@ -84,19 +92,32 @@ class EndpointDiscovery:
         return writer
 
     def _work(self) -> None:
-        """Do a slice of the long work."""
+        """Continue the work with many endpoints: do its next slice."""
         room = MAX_AT_ONCE
         while self._chores and room:
             key, chore = next(iter(self._chores.items()))
             room -= sum(1 for _ in islice(chore, room))
-            # Room is left only if the work is finished.
+            # The slice is not full only if the work is finished.
             if room:
                 del self._chores[key]
 
     def _start(self, name: str, guid: bytes, chore: Iterator[None]) -> None:
-        """Do a slice of some work now, and another slice in each call of `due`."""
+        """Do a slice of some work now, and another slice in each call of `due`.
+
+        Work with many endpoints is cut into slices, so that it does not delay the steps
+        of the world.
+
+        Parameters
+        ----------
+        name : str
+            Kind of work. Work of the same kind and subject replaces the earlier one.
+        guid : bytes
+            GUID or prefix of its subject.
+        chore : iterator
+            The work; each item is a part of about equal length.
+        """
         self._chores.pop((name, guid), None)
-        # A full slice may have left something to do.
+        # After a full slice, work may remain.
         if sum(1 for _ in islice(chore, MAX_AT_ONCE)) == MAX_AT_ONCE:
             self._chores[name, guid] = chore
 
@@ -109,7 +130,13 @@ class EndpointDiscovery:
         del self._leaving[peer.prefix]
 
     def _endpoint(self, sample: Sample) -> None:
-        """Process a sample of SEDP."""
+        """Process a sample of SEDP.
+
+        Parameters
+        ----------
+        sample : Sample
+            Announcement or disposal of a remote endpoint.
+        """
         peer = self.peers.get(sample.writer[:12])
         if peer is None:
             return
@@ -124,7 +151,8 @@ class EndpointDiscovery:
             is_writer = sample.writer[12:] == guids.PUBLICATIONS_WRITER
             if endpoint.guid[:12] != peer.prefix or endpoint.is_writer != is_writer:
                 raise MalformedError(
-                    "a participant announces an endpoint of another participant"
+                    "expected endpoints of the sender in its announcement, found an "
+                    "endpoint of another participant"
                 )
         except MalformedError as error:
             self._events.add(
@@ -139,14 +167,16 @@ class EndpointDiscovery:
 
         left = self._leaving.get(peer.prefix)
         if (
-            # It had left, and is back before all of its endpoints were unmatched.
+            # The participant has left, and has returned before all of its endpoints
+            # were unmatched.
             left is not None and endpoint.guid in left.endpoints
         ):
             self._endpoint_gone(left, endpoint.guid)
 
         if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or not self._has_room(peer):
             text = (
-                f"{endpoint.topic!r} of {peer.host}: the limit of endpoints is reached"
+                f"topic {endpoint.topic!r} of {peer.host} is ignored: the limit of "
+                "endpoints is reached"
             )
             self._events.add(EventKind.REFUSED, endpoint.guid, text)
             return
@@ -158,13 +188,14 @@ class EndpointDiscovery:
             self._try(local, endpoint, peer)
 
     def _has_room(self, peer: Peer) -> bool:
-        """Return whether there is room for another endpoint of a participant.
+        """Return whether a participant may have another endpoint; remove an endpoint if
+        necessary.
 
         Another endpoint may be removed for it; see `MAX_ENDPOINTS`.
         """
         if self._remote_count < MAX_ENDPOINTS:
             return True
-        # Endpoints of participants that have left come first.
+        # Endpoints of participants that have left are removed first.
         loser = next((x for x in self._leaving.values() if x.endpoints), None)
         if loser is None:
             counts: Counter[str] = Counter()
@@ -177,14 +208,14 @@ class EndpointDiscovery:
                 (x for x in self.peers.values() if x.host == host),
                 key=lambda x: len(x.endpoints),
             )
-            # To replace an endpoint by one of the same participant would gain nothing.
+            # An exchange of two endpoints of the same participant would gain nothing.
             if host == peer.host and len(loser.endpoints) <= len(peer.endpoints) + 1:
                 return False
 
         guid = next(reversed(loser.endpoints))
         text = (
-            f"{loser.endpoints[guid].topic!r} of {loser.host} is replaced by "
-            f"one of {peer.host}: the limit of endpoints is reached"
+            f"topic {loser.endpoints[guid].topic!r} of {loser.host} is replaced by a "
+            f"topic of {peer.host}: the limit of endpoints is reached"
         )
         self._events.add(EventKind.REFUSED, guid, text)
         self._endpoint_gone(loser, guid)
@@ -210,7 +241,17 @@ class EndpointDiscovery:
     def _try(
         self, local: Writer[Any] | Reader, remote: EndpointData, peer: Peer
     ) -> None:
-        """Match two endpoints of one topic if they are compatible."""
+        """Match a local and a remote endpoint of one topic if their policies are compatible.
+
+        Parameters
+        ----------
+        local : Writer or Reader
+            Endpoint of this participant.
+        remote : EndpointData
+            Endpoint of the peer.
+        peer : Peer
+            A verified participant.
+        """
         is_writer = isinstance(local, Writer)
         if remote.is_writer == is_writer or remote.type_name != local.data.type_name:
             # Two types on one topic are independent, as in DDS.
@@ -221,22 +262,29 @@ class EndpointDiscovery:
         # ROS messages have no keys, and this writer sends no inline QoS.
         if reason or remote.has_key or remote.expects_inline_qos:
             reason = reason or (
-                "samples with a key" if remote.has_key else "expects inline QoS"
+                "samples with a key are not supported"
+                if remote.has_key
+                else "inline QoS is not supported"
             )
             self._events.add(
-                EventKind.QOS, remote.guid, f"{remote.topic} of {peer.host}: {reason}"
+                EventKind.QOS,
+                remote.guid,
+                f"topic {remote.topic} of {peer.host} is ignored: {reason}",
             )
             return
 
         address = peer.address_of(remote)
         if address is None:
-            text = f"{remote.topic}: it has no address at {peer.host}, the host of its participant"
+            text = (
+                f"topic {remote.topic} is ignored: it has no address at {peer.host}, "
+                "the host of its participant"
+            )
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
 
         if address not in peer.addresses and len(peer.addresses) >= MAX_PEER_ADDRESSES:
             text = (
-                f"{remote.topic} of {peer.host}: the limit of "
+                f"topic {remote.topic} of {peer.host} is ignored: the limit of "
                 f"{MAX_PEER_ADDRESSES} addresses of a participant is reached"
             )
             self._events.add(EventKind.REFUSED, remote.guid, text)
@@ -264,7 +312,16 @@ class EndpointDiscovery:
             del self.routes[proxy.guid]
 
     def add(self, local: Writer[Any] | Reader, now: float) -> None:
-        """Announce a new local endpoint, and match it."""
+        """Announce a new local endpoint, and match it.
+
+        Parameters
+        ----------
+        local : Writer or Reader
+            The endpoint. Its matches with many remote ones continue in later calls of
+            `due`.
+        now : float
+            Time of the caller's clock, s.
+        """
         self._now = now
         data = local.data
         if isinstance(local, Writer):
@@ -278,10 +335,11 @@ class EndpointDiscovery:
         self._start("match", local.guid, self._match_all(local))
 
     def _match_all(self, local: Writer[Any] | Reader) -> Iterator[None]:
-        """Match a local endpoint with all known remote ones."""
+        """Match a local endpoint with all known remote endpoints."""
         topic = local.data.topic
         for remote in tuple(self._remote.get(topic, {}).values()):
-            # The list is a copy: participants and endpoints may have left since.
+            # The list is a copy: its participants and endpoints may have been removed
+            # since.
             peer = self.peers.get(remote.guid[:12])
             is_there = peer is not None and peer.endpoints.get(remote.guid) is remote
             if peer is not None and is_there and remote.guid not in local.matched:
@@ -289,7 +347,15 @@ class EndpointDiscovery:
             yield
 
     def remove(self, local: Writer[Any] | Reader, now: float) -> None:
-        """Remove a local endpoint."""
+        """Remove a local endpoint.
+
+        Parameters
+        ----------
+        local : Writer or Reader
+            The endpoint. An unknown one is ignored.
+        now : float
+            Time of the caller's clock, s.
+        """
         self._now = now
         data = local.data
         locals_ = self._local.get(data.topic, {})
@@ -314,7 +380,7 @@ class EndpointDiscovery:
         )
 
     def _close(self, local: Writer[Any] | Reader) -> Iterator[None]:
-        """Unmatch the remote endpoints of a removed local one."""
+        """Unmatch the remote endpoints of a removed local endpoint."""
         for guid, remote in tuple(local.matched.items()):
             peer = self.peers.get(guid[:12])
             if peer is not None and peer.endpoints.get(guid) is remote:

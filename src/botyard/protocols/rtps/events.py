@@ -10,7 +10,7 @@ from botyard.protocols.rtps.limits import MAX_EVENTS
 
 
 class EventKind(Enum):
-    """Kinds of events."""
+    """Kinds of events of a participant."""
 
     MET = "participant found"
     LEFT = "participant left"
@@ -32,7 +32,7 @@ class Event(NamedTuple):
     guid : bytes
         GUID of the participant or endpoint.
     text : str
-        Description.
+        Description for the log.
     """
 
     kind: EventKind
@@ -41,14 +41,24 @@ class Event(NamedTuple):
 
 
 class Events:
-    """Last events, and counts of all events by kind."""
+    """Latest events of a participant, and counts of all events by kind."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self.counts: Counter[EventKind] = Counter()
 
     def add(self, kind: EventKind, guid: bytes, text: str) -> None:
-        """Add an event."""
+        """Add an event.
+
+        Parameters
+        ----------
+        kind : EventKind
+            Kind of event.
+        guid : bytes
+            GUID of the participant or endpoint, 16 bytes; empty if it is unknown.
+        text : str
+            Description for the log.
+        """
         self.counts[kind] += 1
         # A flood of events drops old texts, but the counts stay right.
         self._events.append(Event(kind, guid, text))

@@ -30,7 +30,7 @@ class Assembly(Generic[User]):
     inline : InlineQos
         Inline QoS of that fragment.
     now : float
-        Time, s.
+        Time of the caller's clock, s.
     host : str
         Host whose memory limit the sample counts towards.
     """
@@ -58,8 +58,8 @@ class Assembly(Generic[User]):
         self.inline = inline
         self.touched = now
         self.users: dict[User, None] = {}
-        """Readers that wait for it."""
-        # Rounded up: the last fragment may be shorter.
+        """Readers that wait for the complete sample."""
+        # The number is rounded up, because the last fragment may be shorter.
         self._count = -(-head.sample_size // head.fragment_size)
         self._missing = self._count
         self._bytes: bytearray | bytes = bytearray(head.sample_size)
@@ -69,13 +69,22 @@ class Assembly(Generic[User]):
     def add(self, head: DataFrag, part: bytes, now: float) -> bool:
         """Add the fragments of a submessage; return whether the sample is complete.
 
+        Parameters
+        ----------
+        head : DataFrag
+            Head of the submessage. Its number, sizes and counts are above 0.
+        part : bytes
+            Fragments, one after the other; the last of a sample may be shorter.
+        now : float
+            Time of the caller's clock, s.
+
         Raises
         ------
         MalformedError
             The fragments do not match the earlier ones, or are cut off.
         """
         size = self.fragment_size
-        # Otherwise fragments would overlap or exceed the buffer.
+        # With different sizes, fragments would overlap or exceed the buffer.
         if head.fragment_size != size or head.sample_size != self.size:
             raise MalformedError("the fragments of a sample have different sizes")
         if head.first + head.fragments - 1 > self._count:
@@ -104,12 +113,19 @@ class Assembly(Generic[User]):
         return self._missing == 0
 
     def missing(self) -> list[int]:
-        """Return the first missing fragments, from 1, for one request."""
+        """Return the first missing fragments, from 1, for one request.
+
+        Returns
+        -------
+        list of int
+            Numbers in rising order, all within 256 of the first, the span of a
+            NACK_FRAG.
+        """
         found: list[int] = []
         at = self._came.find(0)
         begin = at
-        # A request names at most 256 numbers from its first one. The rest needs a later
-        # request.
+        # A request names at most 256 numbers from its first number. Further numbers
+        # need a later request.
         while at >= 0 and at - begin < MAX_SET_BITS:
             found.append(at + 1)
             at = self._came.find(0, at + 1)
@@ -128,7 +144,13 @@ class Assembly(Generic[User]):
 
 
 def cost(head: DataFrag) -> int:
-    """Return the bytes of memory of an incomplete sample."""
+    """Return the bytes of memory of an incomplete sample.
+
+    Parameters
+    ----------
+    head : DataFrag
+        Head of any fragment of the sample.
+    """
     return (
         head.sample_size
         # One byte for each fragment records whether it has arrived; the minus signs
@@ -142,6 +164,13 @@ def is_plausible(head: DataFrag, limit: int) -> bool:
     """Return whether a sample may be reassembled.
 
     Tiny fragments would cost more bookkeeping than data.
+
+    Parameters
+    ----------
+    head : DataFrag
+        Head of a fragment.
+    limit : int
+        Longest sample that the reader accepts, bytes.
     """
     return head.sample_size <= limit and head.fragment_size >= min(
         MIN_FRAGMENT_BYTES, head.sample_size

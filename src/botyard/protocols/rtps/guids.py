@@ -31,8 +31,8 @@ LIVELINESS_DETECTOR: Final = 1 << 11
 BUILTIN_ENDPOINTS: Final = 0xC3F
 """Built-in endpoints of this participant.
 
-They are participant, publications, subscriptions and liveliness, each announced and
-detected.
+They are the endpoints for participants, publications, subscriptions and liveliness,
+each with an announcer (writer) and a detector (reader).
 """
 
 WRITER_WITHOUT_KEY: Final = 0x03
@@ -46,13 +46,19 @@ GROUP: Final = "239.255.0.1"
 LOOPBACK: Final = "127.0.0.1"
 LOOPBACK_NET: Final = "127."
 UDP_V4: Final = 1
-"""Kind of locator; other kinds (shared memory, TCP, IPv6) are ignored."""
+"""Kind of locator for IPv4 over UDP; other kinds (shared memory, TCP, IPv6) are ignored."""
 _LOCATOR: Final = Struct("<iI12x4B")
 LOCATOR_BYTES: Final = 24
 
 
 def discovery_port(domain: int) -> int:
-    """Return the port of discovery by multicast (§9.6.1.1)."""
+    """Return the port of discovery by multicast (§9.6.1.1).
+
+    Parameters
+    ----------
+    domain : int
+        Domain id, 0 to 232; beyond, there is no valid port.
+    """
     return 7400 + 250 * domain
 
 
@@ -60,12 +66,30 @@ def unicast_port(domain: int, index: int) -> int:
     """Return the port of discovery by unicast of the participant with an index.
 
     This implementation also receives data there.
+
+    Parameters
+    ----------
+    domain : int
+        Domain id, 0 to 232.
+    index : int
+        Number of the participant on its host, from 0.
     """
     return 7410 + 250 * domain + 2 * index
 
 
 def locator(address: Address) -> bytes:
-    """Return the bytes of a locator (§9.3.2.4)."""
+    """Return the bytes of a locator (§9.3.2.4).
+
+    Parameters
+    ----------
+    address : Address
+        IPv4 host in numbers, and UDP port.
+
+    Returns
+    -------
+    bytes
+        24 bytes: kind, port and address, little-endian.
+    """
     host, port = address
     return _LOCATOR.pack(UDP_V4, port, *map(int, host.split(".")))
 
@@ -74,6 +98,13 @@ def read_locator(value: bytes, layout: Layout) -> Address | None:
     """Return the address of a locator; None if no datagram can be sent there.
 
     A multicast address or another transport gives None.
+
+    Parameters
+    ----------
+    value : bytes
+        Value of a locator parameter.
+    layout : Layout
+        Byte order of the parameter list.
     """
     if len(value) < LOCATOR_BYTES:
         return None

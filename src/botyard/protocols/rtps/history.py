@@ -26,27 +26,30 @@ class Submessage:
 
 @dataclass(frozen=True, slots=True)
 class Fragmented:
-    """Sample that is sent in fragments.
+    """Sample that is sent in fragments; their size depends on the address.
 
     Attributes
     ----------
     payload, inline : bytes
         Payload, and inline QoS.
-    fragment_size : int
-        Size of a fragment, bytes.
     """
 
     payload: bytes
     inline: bytes
-    fragment_size: int
 
     def __len__(self) -> int:
         return len(self.payload)
 
-    @property
-    def count(self) -> int:
-        """Number of fragments."""
-        return -(-len(self.payload) // self.fragment_size)
+    def count(self, size: int) -> int:
+        """Return the number of fragments.
+
+        Parameters
+        ----------
+        size : int
+            Size of a fragment, bytes.
+        """
+        # The integer division is rounded up, which is exact for any length.
+        return -(-len(self.payload) // size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Directed:
     Attributes
     ----------
     sample : Submessage or Fragmented
-        The sample.
+        Sample as it is sent.
     reader : bytes
         GUID of the reader.
     """
@@ -71,8 +74,8 @@ class Directed:
 Kept = bytes | Submessage | Fragmented | Directed
 """Sample in a history.
 
-Bytes are the payload of a sample without inline QoS for all readers. Most samples are
-of this kind, and few are ever sent again.
+Plain bytes are the payload of a sample for all readers, without inline QoS. Most
+samples are of this kind, and few are ever repeated.
 """
 
 
@@ -80,15 +83,35 @@ class History(Protocol):
     """Samples that a writer keeps."""
 
     def first(self, last: int) -> int:
-        """Return the lowest kept number; `last + 1` if there is none."""
+        """Return the lowest kept sequence number; `last + 1` if there is none.
+
+        Parameters
+        ----------
+        last : int
+            Number of the writer's last sample.
+        """
         ...
 
     def get(self, number: int) -> Kept | None:
-        """Return a sample; None if it is not kept, and no reader needs it."""
+        """Return a sample; None if it is not kept, so that readers skip its number.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number of the sample.
+        """
         ...
 
     def next(self, number: int, last: int) -> int:
-        """Return the lowest kept number from `number` on; `last + 1` if there is none."""
+        """Return the lowest kept number from `number` on; `last + 1` if there is none.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number, kept or not.
+        last : int
+            Number of the writer's last sample.
+        """
         ...
 
     def clear(self) -> None:
@@ -101,7 +124,7 @@ class History(Protocol):
 
 
 class KeepLast:
-    """History of the last samples; every number has a sample.
+    """History of the last samples; every sequence number has a sample.
 
     Parameters
     ----------
@@ -114,6 +137,7 @@ class KeepLast:
     __slots__ = ("_bytes", "_depth", "_kept", "_last", "_min_age", "_times")
 
     def __init__(self, depth: int, min_age: float = 0.0) -> None:
+        # At least one sample is kept, otherwise no sample could be repeated.
         self._depth = max(1, depth)
         self._min_age = min_age
         self._kept: deque[Kept] = deque()
@@ -122,12 +146,24 @@ class KeepLast:
         self._bytes = 0
 
     def add(self, number: int, sample: Kept, now: float) -> None:
-        """Add the next sample."""
+        """Add the next sample.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number: the last one + 1.
+        sample : Kept
+            Sample as it is sent.
+        now : float
+            Time, s, for `min_age`.
+        """
         kept, times = self._kept, self._times
         self._last = number
         kept.append(sample)
         times.append(now)
         self._bytes += len(sample)
+        # Young samples may still be in the network, and a reader may request them
+        # again.
         while len(kept) > self._depth and (
             times[0] <= now - self._min_age or self._bytes > MAX_YOUNG_BYTES
         ):
@@ -143,7 +179,7 @@ class KeepLast:
         self._bytes -= len(self._kept.popleft())
 
     def first(self, last: int) -> int:
-        """Return the lowest kept number; see `History`."""
+        """Return the lowest kept sequence number; see `History`."""
         return last - len(self._kept) + 1
 
     def get(self, number: int) -> Kept | None:
@@ -153,7 +189,7 @@ class KeepLast:
         return self._kept[at] if 0 <= at < len(self._kept) else None
 
     def next(self, number: int, last: int) -> int:
-        """Return the next kept number; see `History`."""
+        """Return the next kept sequence number; see `History`."""
         return max(number, self.first(last))
 
     def clear(self) -> None:
@@ -179,15 +215,37 @@ class KeepInstances:
         self._order: list[int] | None = None
 
     def add(self, number: int, key: bytes, sample: Kept) -> None:
-        """Add a sample of an instance in place of an older one."""
+        """Add a sample of an instance in place of an older one.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number, above all earlier ones.
+        key : bytes
+            Key of the instance: a GUID.
+        sample : Kept
+            Sample as it is sent.
+        """
         self._order = None
+        # Numbers start at 1, so 0 means an instance without a sample.
         self._kept.pop(self._numbers.pop(key, 0), None)
         self._numbers[key] = number
         self._kept[number] = sample
 
     def dispose(self, number: int, key: bytes, sample: Kept) -> None:
-        """Add the disposal of an instance in place of its last sample."""
+        """Add the disposal of an instance in place of its last sample.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number, above all earlier ones.
+        key : bytes
+            Key of the instance: a GUID.
+        sample : Kept
+            Disposal as it is sent.
+        """
         self.add(number, key, sample)
+        # The instance ends: a later sample of the same key is a new instance.
         del self._numbers[key]
         self._disposals.append(number)
         # A silent reader must not make the history grow without end.
@@ -200,7 +258,13 @@ class KeepInstances:
         return bool(self._disposals)
 
     def forget(self, acknowledged: int) -> None:
-        """Drop disposals up to a number that all readers have acknowledged."""
+        """Drop disposals up to a number that all readers have acknowledged.
+
+        Parameters
+        ----------
+        acknowledged : int
+            Number up to which all readers have acknowledged.
+        """
         while self._disposals and self._disposals[0] <= acknowledged:
             self._order = None
             del self._kept[self._disposals.popleft()]
@@ -212,7 +276,8 @@ class KeepInstances:
         return self._order
 
     def first(self, last: int) -> int:
-        """Return the lowest kept number; see `History`."""
+        """Return the lowest kept sequence number; see `History`."""
+        # The dictionary is in the order of the numbers, so the first key is the lowest.
         return next(iter(self._kept), last + 1)
 
     def get(self, number: int) -> Kept | None:
@@ -220,7 +285,7 @@ class KeepInstances:
         return self._kept.get(number)
 
     def next(self, number: int, last: int) -> int:
-        """Return the next kept number; see `History`."""
+        """Return the next kept sequence number; see `History`."""
         order = self._sorted()
         at = bisect_left(order, number)
         return order[at] if at < len(order) else last + 1

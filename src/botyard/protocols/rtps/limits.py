@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# -- what is kept of peers
+# -- data kept for peers
 
 MAX_PARTICIPANTS: Final = 256
 """Limit of remote participants.
@@ -20,7 +20,7 @@ MAX_ENDPOINTS: Final = 16384
 """Limit of all remote endpoints.
 
 When all places are taken, the address with most of them loses one to an address with
-fewer; on that address, the participant with most endpoints.
+fewer; on that address, the participant with most endpoints loses it.
 """
 MAX_PEER_ADDRESSES: Final = 8
 """Limit of the addresses of one participant to which samples are sent.
@@ -28,12 +28,12 @@ MAX_PEER_ADDRESSES: Final = 8
 Each address gets its own datagram.
 """
 MAX_IGNORED: Final = 1024
-"""Limit of the remembered participants that are ignored."""
+"""Limit of the ignored participants that are remembered."""
 MAX_LEASE_S: Final = 300.0
 """Longest lease that is granted, s.
 
-A participant may ask for an infinite lease, but all announce themselves more often than
-this.
+A participant may announce an infinite lease, but all participants announce themselves
+more often than this.
 """
 DEFAULT_LEASE_S: Final = 100.0
 """Lease of a participant that does not announce one, s (DDSI-RTPS 2.5, table 9.13)."""
@@ -52,11 +52,11 @@ MAX_GREETED_LOCATORS: Final = 4
 MAX_AMPLIFICATION: Final = 3
 """Bytes that an unverified participant is sent for each byte of its announcements.
 
-It may have announced the address of a victim. QUIC has the same limit before a path is
-validated (RFC 9000, §8.1).
+Such a participant may have announced the address of a victim. QUIC has the same limit
+before a path is validated (RFC 9000, §8.1).
 """
 
-# -- what is received
+# -- received data
 
 MAX_SAMPLE_BYTES: Final = 8 << 20
 """Default limit of a sample that a reader accepts, bytes."""
@@ -91,7 +91,7 @@ MAX_SET_BITS: Final = 256
 ANNOUNCEMENTS_PER_S: Final = 50.0
 """Rate limit of changed participant announcements from one address, 1/s."""
 
-# -- what is sent
+# -- sent data
 
 MAX_DATAGRAM_BYTES: Final = 8192
 """Longest datagram to another host, bytes."""
@@ -113,10 +113,21 @@ A request for fragments names at most 256 of them.
 """
 LARGE_FRAGMENT_BYTES: Final = 6 * FRAGMENT_BYTES
 """Fragment size of large samples, bytes."""
+LOCAL_FRAGMENT_BYTES: Final = 58 << 10
+"""Fragment size if the reader is on this host, bytes: one fills a datagram.
+
+A request then names all fragments of a sample of up to 15 MB.
+"""
 MAX_FRAGMENTS_AGAIN: Final = 256
 """Limit of the fragments that are sent again for one request."""
 PACE_BYTES_PER_S: Final = 64_000 / 0.005
 """Sustained rate to one address, bytes/s."""
+LOCAL_PACE_BYTES_PER_S: Final = 10 * PACE_BYTES_PER_S
+"""Sustained rate to one address of this host, bytes/s.
+
+There are no switches whose queues fill, and a program that waits for data runs within
+fractions of a millisecond.
+"""
 PACE_BURST_BYTES: Final = 64_000
 """Burst to one address, bytes; it fits into a default socket buffer."""
 MAX_SPREAD_S: Final = 0.05
@@ -136,30 +147,36 @@ Data that is sent for the first time does not count.
 """
 RESEND_BURST_BYTES: Final = 1 << 20
 """Burst of repeated data to one reader, bytes."""
+LOCAL_RESEND_FACTOR: Final = 16
+"""Factor of both for the fragments of long samples to a reader on this host.
+
+They use no network, and cost less time per byte than short samples.
+"""
 MAX_HISTORY_BYTES: Final = 256 << 20
 """Limit of the bytes in a writer's history; the newest sample is always kept."""
 MIN_KEPT_S: Final = 0.25
 """Shortest time for which a reliable volatile writer keeps a sample, s.
 
-It holds even if more samples than the depth have followed. At 1 kHz the last ten
-samples would be gone before a reader can request one.
+The writer keeps samples for this time even if more samples than the depth have
+followed. At 1 kHz the last ten samples would be dropped before a reader can request
+one.
 """
 MAX_YOUNG_BYTES: Final = 1 << 20
 """Limit of the bytes that a writer's history keeps because of `MIN_KEPT_S`."""
 MAX_DISPOSALS: Final = 4096
-"""Limit of removed local endpoints whose removal is not acknowledged by all."""
+"""Limit of removed local endpoints whose removal not all peers have acknowledged."""
 MAX_GREETINGS: Final = 8
 """Limit of greetings to a participant that does not answer.
 
-Afterwards its next announcement is awaited.
+After these, the next greeting follows the next announcement of the other participant.
 """
 MAX_UNANSWERED: Final = 10
-"""Unanswered heartbeats after which no samples are kept for a reader.
+"""Number of unanswered heartbeats after which no samples are kept for a reader.
 
-It counts again when it answers.
+When the reader answers, samples are kept for it again.
 """
 MAX_AT_ONCE: Final = 256
-"""Endpoints that one call handles in addition to the ones that its packet names.
+"""Number of endpoints that one call handles in addition to the endpoints in its packet.
 
 The next call continues.
 """

@@ -7,9 +7,9 @@ from typing import Final
 
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.limits import (
+    LOCAL_RESEND_FACTOR,
     MAX_DATA_BYTES,
     MAX_LOCAL_DATA_BYTES,
-    MAX_LOCAL_DATAGRAM_BYTES,
     MAX_UNANSWERED,
     RESEND_BURST_BYTES,
     RESEND_BYTES_PER_S,
@@ -23,6 +23,21 @@ _MIN_SORTED_OUT: Final = 16
 
 class ReaderProxy:
     """State that a writer keeps of a reader.
+
+    Parameters
+    ----------
+    guid : bytes
+        GUID of the reader, 16 bytes.
+    destination : Destination
+        Address of the reader.
+    is_reliable : bool
+        Whether both endpoints are reliable.
+    start : int
+        Samples up to this number are not for it.
+    last : int
+        Number of the last sample before its match.
+    now : float
+        Time of the caller's clock, s.
 
     Attributes
     ----------
@@ -86,17 +101,30 @@ class ReaderProxy:
 
     @property
     def is_silent(self) -> bool:
-        """Whether no samples are kept for it.
+        """Whether no samples are kept for the reader.
 
-        It is still asked now and then, until its participant's lease ends.
+        The reader still gets occasional HEARTBEATs, until its participant's lease ends.
         """
         return self.unanswered >= MAX_UNANSWERED
 
-    def may_have(self, number: int, size: int, now: float) -> bool:
-        """Return whether it may get a requested sample now.
+    def may_have(
+        self, number: int, size: int, now: float, *, in_fragments: bool = False
+    ) -> bool:
+        """Return whether the reader may get a requested sample now.
 
-        It gets a sample of before its match for the first time without limit, and again
-        as its budget allows.
+        Samples that were written before its match are sent to it once without limit.
+        All other repetitions count towards `RESEND_BYTES_PER_S`.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number of the sample.
+        size : int
+            Bytes to be sent. They count towards `RESEND_BYTES_PER_S`.
+        now : float
+            Time of the caller's clock, s.
+        in_fragments : bool
+            Whether fragments are sent.
         """
         if self.sent < number <= self.joined:
             self.sent = number
@@ -104,7 +132,8 @@ class ReaderProxy:
 
         if self.bucket.wait(now) > 0.0:
             return False
-        self.bucket.spend(now, size)
+        is_cheap = in_fragments and self.destination.is_local
+        self.bucket.spend(now, size / LOCAL_RESEND_FACTOR if is_cheap else size)
         return True
 
 
@@ -116,7 +145,7 @@ class _Group:
     count : int
         Number of readers.
     reliable : dict of ReaderProxy
-        Reliable readers.
+        Reliable readers at the address.
     start : int
         Samples above this number are for all of them.
     """
@@ -146,25 +175,25 @@ class MatchedReaders:
         self._groups: dict[Destination, _Group] = {}
         self._reliable: dict[ReaderProxy, None] = {}
         self._reliable_destinations: dict[Destination, None] = {}
-        # Number of addresses that are not on this host.
+        # Number of addresses on other hosts.
         self._distant = 0
-        # Heap of (acknowledged, identity, reader) with lazy deletion: entries of
-        # readers that have acknowledged more since, or left, are removed when they
-        # reach the top.
+        # Heap of (acknowledged, identity, reader) with lazy deletion. An entry is
+        # invalid if its reader has left, or has acknowledged more since; it is removed
+        # when it reaches the top.
         self._slowest: list[tuple[int, int, ReaderProxy]] = []
-        # Readers that are not yet reminded in this round.
+        # Readers that have not yet got a HEARTBEAT in this round of `Writer.remind`.
         self._lacking: list[ReaderProxy] = []
         self._max_data = MAX_DATA_BYTES
         # Numbers of samples whose fragments are being sent.
         self._sending: dict[Destination, set[int]] = {}
 
     def _join(self, proxy: ReaderProxy) -> None:
-        """Count a reader at its address, at a constant cost."""
+        """Add a reader to the group of its address, at a constant cost."""
         destination = proxy.destination
         group = self._groups.get(destination)
         if group is None:
             group = self._groups[destination] = _Group()
-            self._distant += destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._distant += not destination.is_local
             self._fit()
 
         group.count += 1
@@ -175,14 +204,14 @@ class MatchedReaders:
             self._reliable_destinations[destination] = None
             slowest = self._slowest
             heappush(slowest, (proxy.acked, id(proxy), proxy))
-            # Cleaned when more than half of the entries are invalid, so that the heap
-            # stays in proportion.
+            # Rebuild the heap when more than half of its entries are invalid, so that
+            # its length stays in proportion to the number of readers.
             if len(slowest) > 2 * len(self._reliable) + _MIN_SORTED_OUT:
                 slowest[:] = [(p.acked, id(p), p) for p in self._reliable]
                 heapify(slowest)
 
     def _part(self, proxy: ReaderProxy) -> None:
-        """Remove a reader from the counts of its address."""
+        """Remove a reader from the group of its address."""
         destination = proxy.destination
         group = self._groups[destination]
         group.count -= 1
@@ -198,11 +227,11 @@ class MatchedReaders:
         if not group.count:
             del self._groups[destination]
             self._sending.pop(destination, None)
-            self._distant -= destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._distant -= not destination.is_local
             self._fit()
 
     def _fit(self) -> None:
-        """Set the longest sample that is sent in one piece."""
+        """Update the size up to which samples are sent in one piece."""
         self._max_data = (
             MAX_LOCAL_DATA_BYTES
             if self._groups and not self._distant
@@ -213,6 +242,11 @@ class MatchedReaders:
         """Return the highest number that all reliable readers have acknowledged.
 
         It is `last` without reliable readers.
+
+        Parameters
+        ----------
+        last : int
+            Number of the last sample.
         """
         slowest = self._slowest
         while slowest:

@@ -12,6 +12,11 @@ from weakref import WeakValueDictionary
 
 from botyard.protocols.rtps.guids import LOOPBACK_NET, Address
 from botyard.protocols.rtps.limits import (
+    FRAGMENT_BYTES,
+    LARGE_FRAGMENT_BYTES,
+    LARGE_SAMPLE_BYTES,
+    LOCAL_FRAGMENT_BYTES,
+    LOCAL_PACE_BYTES_PER_S,
     MAX_DATAGRAM_BYTES,
     MAX_LOCAL_DATAGRAM_BYTES,
     MAX_QUEUED_BYTES,
@@ -20,11 +25,12 @@ from botyard.protocols.rtps.limits import (
     PACE_BURST_BYTES,
     PACE_BYTES_PER_S,
 )
+from botyard.protocols.rtps.parameters import INFINITE
 from botyard.protocols.rtps.wire import INFO_DST_NOBODY, header, info_dst, info_ts
 from botyard.protocols.tokenbucket import TokenBucket
 
 _HEAD_BYTES: Final = 32
-"""Header and INFO_TS."""
+"""Size of the header and INFO_TS of a datagram, bytes."""
 _INFO_DST_BYTES: Final = 16
 _MIN_COST: Final = 0.5
 """Lowest cost of a byte in a long burst, tokens.
@@ -34,11 +40,11 @@ The burst of a step leaves before the next step, at no more than twice the usual
 _LATE_COST: Final = 0.25
 """Lowest cost of a byte if more than `_LATE_BYTES` are queued for an address, tokens.
 
-Several steps have then followed before the first of them has left.
+In that case, the datagrams of several steps wait to be sent.
 """
 _LATE_BYTES: Final = 1 << 19
 _MIN_WAIT_S: Final = 1e-4
-"""Waits below this count as none, s; they are the result of rounding."""
+"""Waiting times below this are ignored, s: they result from rounding."""
 _MAX_SINGLE: Final = 1024
 """Limit of the datagrams outside of the addresses' own queues."""
 
@@ -50,17 +56,43 @@ class Job(Protocol):
     """
 
     def step(self, destination: Destination, now: float) -> bool:
-        """Add about a datagram of submessages; return whether the job is finished."""
+        """Add about a datagram of submessages; return whether the job is finished.
+
+        Parameters
+        ----------
+        destination : Destination
+            Address with the current datagram.
+        now : float
+            Time of the caller's clock, s.
+
+        Returns
+        -------
+        bool
+            True removes the job; False calls it again for the next datagram.
+        """
         ...
 
 
 class Destination:
     """Address with its queues; made by `Outbox.destination`.
 
+    Parameters
+    ----------
+    outbox : Outbox
+        Queues of all addresses.
+    address : Address
+        IPv4 host in numbers, and UDP port.
+    limit : int
+        Longest datagram, bytes.
+    now : float
+        Time of the caller's clock, s.
+
     Attributes
     ----------
     address : Address
-        The address.
+        IPv4 host in numbers, and UDP port.
+    is_local : bool
+        Whether the address belongs to this host.
     jobs : deque of Job
         Long transmissions. They alternate with the queue of datagrams: otherwise a
         stream of new samples would block repeated ones, without which readers cannot
@@ -68,7 +100,7 @@ class Destination:
     """
 
     __slots__ = (
-        # Slots need it explicitly, because the outbox holds weak references.
+        # `__slots__` must list this name, because the outbox holds weak references.
         "__weakref__",
         "_bucket",
         "_burst_at",
@@ -77,6 +109,7 @@ class Destination:
         "_full",
         "_is_job",
         "_is_jobs_turn",
+        "_jobs_bucket",
         "_last_prefix",
         "_made",
         "_outbox",
@@ -85,6 +118,7 @@ class Destination:
         "_queued",
         "_size",
         "address",
+        "is_local",
         "jobs",
         "limit",
     )
@@ -95,21 +129,46 @@ class Destination:
         self._outbox = outbox
         self.address = address
         self.limit = limit
+        self.is_local = limit >= MAX_LOCAL_DATAGRAM_BYTES
         self.jobs: deque[Job] = deque()
+
         self._parts: list[bytes] = []
         self._size = 0
         self._last_prefix = b""
         self._full: list[list[bytes]] = []
         self._queue: deque[bytes] = deque()
         self._queued = 0
+
         self._made: deque[bytes] = deque()
         self._is_job = False
         self._is_jobs_turn = False
+
         # Each address has its own pace: a slow reader must not delay others.
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
+        # A reader on this host that cannot keep up requests fragments again at little
+        # cost, but samples of a stream would come late.
+        self._jobs_bucket = (
+            TokenBucket(LOCAL_PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
+            if self.is_local
+            else self._bucket
+        )
+        # The last burst counts as long ago, so that the first burst is spread as after
+        # a pause.
         self._burst_at = now - 1.0
         self._burst_bytes = 0
         self._cost = 1.0
+
+    def fragment_size(self, length: int) -> int:
+        """Return the size of the fragments of a long sample, bytes.
+
+        Parameters
+        ----------
+        length : int
+            Length of the sample, bytes.
+        """
+        if self.is_local:
+            return LOCAL_FRAGMENT_BYTES
+        return FRAGMENT_BYTES if length < LARGE_SAMPLE_BYTES else LARGE_FRAGMENT_BYTES
 
     def add(self, submessage: bytes, prefix: bytes = b"", body: bytes = b"") -> None:
         """Add a submessage to the current datagram.
@@ -147,7 +206,7 @@ class Destination:
         self._size += size
 
     def _begin(self, parts: list[bytes]) -> None:
-        # Place of header and timestamp, which the datagram gets when it is sent.
+        # Placeholder of header and timestamp, which the datagram gets when it is sent.
         parts.append(b"")
         self._size = _HEAD_BYTES
         self._last_prefix = b""
@@ -174,12 +233,20 @@ class Destination:
             self._queued += self._size
             outbox.queued += self._size
         else:
+            # The newest datagram is dropped: readers need the older ones first.
             outbox.dropped += 1
 
+        # A new list is needed, because the old list now belongs to `_full`.
         self._parts = []
 
     def start(self, job: Job) -> None:
-        """Add a job."""
+        """Add a job.
+
+        Parameters
+        ----------
+        job : Job
+            Long transmission. Jobs of one address alternate.
+        """
         self.jobs.append(job)
         self._outbox.busy[self] = None
 
@@ -187,33 +254,51 @@ class Destination:
         """Move datagrams to `out` as the pace allows.
 
         Returns the time until the next ones, s; 0 if nothing waits.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        out : list of (bytes, Address)
+            Output: datagrams are appended.
         """
         was_empty = not self._queue
         self.flush()
         self._stamp(self._queue)
         self._set_pace(was_empty, now)
-        bucket, queue, made, jobs = self._bucket, self._queue, self._made, self.jobs
+
+        queue, made, jobs = self._queue, self._made, self.jobs
         while queue or made or jobs:
-            wait = bucket.wait(now)
-            # Also ends a long loop: the rest leaves with the next call.
-            if wait > _MIN_WAIT_S:
-                return wait
-            if jobs and not made and (self._is_jobs_turn or not queue):
+            waits = (
+                self._bucket.wait(now) if queue else INFINITE,
+                self._jobs_bucket.wait(now) if made or jobs else INFINITE,
+            )
+            may_queue, may_job = (wait <= _MIN_WAIT_S for wait in waits)
+            # This also ends a long loop: the remaining datagrams leave with later
+            # calls.
+            if not (may_queue or may_job):
+                return min(waits)
+            # A job makes its datagram only now, with the present data.
+            if may_job and not made and (self._is_jobs_turn or not may_queue):
                 self._step(now)
-            if made:
+            # The tokens are spent after the check, so a long datagram may leave as soon
+            # as the bucket is not empty.
+            if made and may_job:
                 datagram = made.popleft()
                 self._is_jobs_turn = False
-            elif queue:
+                # There is no burst to spread on this host.
+                cost = 1.0 if self.is_local else self._cost
+                self._jobs_bucket.spend(now, len(datagram) * cost)
+            elif may_queue:
                 datagram = queue.popleft()
                 self._queued -= len(datagram)
                 self._outbox.queued -= len(datagram)
                 self._is_jobs_turn = True
+                self._bucket.spend(now, len(datagram) * self._cost)
             else:
+                # The jobs had nothing to send, or have ended.
                 continue
 
-            # Spent after the check, so a long datagram may leave as soon as the bucket
-            # is not empty.
-            bucket.spend(now, len(datagram) * self._cost)
             out.append((datagram, self.address))
 
         return 0.0
@@ -221,14 +306,17 @@ class Destination:
     def _step(self, now: float) -> None:
         """Make about a datagram of the jobs.
 
-        It waits separately and is not dropped, and no more is made before it has left.
+        The datagram waits separately and is never dropped. Jobs make no other datagram
+        before it has left.
         """
         jobs = self.jobs
         self._is_job = True
         try:
+            # At most one round: jobs without data must not cause an endless loop.
             for _ in range(len(jobs)):
                 job = jobs.popleft()
                 if not job.step(self, now):
+                    # The job is moved to the end of the queue, so that jobs alternate.
                     jobs.append(job)
                 if self._full:
                     break
@@ -240,14 +328,22 @@ class Destination:
         self._stamp(self._made)
 
     def _set_pace(self, was_empty: bool, now: float) -> None:
-        """Spread a long burst over half of the time until the next one.
+        """Set the pace at which a long burst leaves, so that it takes half of the time
+        until the next one.
 
         A long burst fills a default socket buffer. A reader that is not scheduled for
         some ms would otherwise lose a part of it. `_cost` is the number of tokens for a
         byte.
+
+        Parameters
+        ----------
+        was_empty : bool
+            Whether all earlier datagrams have left.
+        now : float
+            Time of the caller's clock, s.
         """
         if not was_empty:
-            # The next burst has come before all of the last one has left.
+            # The next burst follows before all datagrams of the last burst have left.
             if self._queued > self._burst_bytes:
                 self._burst_at, self._burst_bytes = now, self._queued
                 self._cost = _MIN_COST if self._queued <= _LATE_BYTES else _LATE_COST
@@ -259,13 +355,16 @@ class Destination:
             self._cost = 1.0
 
     def _stamp(self, queue: deque[bytes]) -> None:
-        """Put header and timestamp before the datagrams since the last call.
+        """Put header and timestamp in front of the datagrams that were filled since the
+        last call.
 
-        They are sent now, or as soon as the pace allows.
+        The datagrams are then ready to be sent as soon as the pace allows.
         """
         head = self._outbox.head
         for parts in self._full:
             parts[0] = head
+            # The parts are joined only now, because the timestamp is the time of
+            # sending.
             queue.append(b"".join(parts))
 
         self._full.clear()
@@ -299,8 +398,8 @@ class Outbox:
         self._header = header(prefix)
         self._hosts = frozenset(hosts)
         self._now = now
-        # Weak references: an address is dropped when nothing is queued for it and no
-        # endpoint uses it.
+        # References are weak, so that an address is dropped when nothing is queued for
+        # it and no endpoint uses it.
         self._destinations: WeakValueDictionary[Address, Destination] = (
             WeakValueDictionary()
         )
@@ -311,18 +410,43 @@ class Outbox:
         self.dropped = 0
 
     def stamp(self, now: float, wall: float) -> None:
-        """Set the time; `wall` is the time since 1970 for the peers, s."""
+        """Set the time; `wall` is the time since 1970 for the peers, s.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        wall : float
+            Time since 1970, s, which peers see as the source timestamp.
+        """
         if now != self._now or not self.head:
             self._now = now
             # All datagrams of one call share a stamp, which is built only once.
             self.head = self._header + info_ts(wall)
 
     def is_local(self, host: str) -> bool:
-        """Return whether an address belongs to this host."""
+        """Return whether an address belongs to this host.
+
+        Parameters
+        ----------
+        host : str
+            IPv4 host in numbers.
+        """
         return host in self._hosts or host.startswith(LOOPBACK_NET)
 
     def destination(self, address: Address) -> Destination:
-        """Return the queues of an address."""
+        """Return the queues of an address.
+
+        Parameters
+        ----------
+        address : Address
+            IPv4 host in numbers, and UDP port.
+
+        Returns
+        -------
+        Destination
+            One object for each address, as long as it is in use.
+        """
         destination = self._destinations.get(address)
         if destination is None:
             limit = (
@@ -337,7 +461,15 @@ class Outbox:
         return destination
 
     def send(self, address: Address, *submessages: bytes) -> None:
-        """Send a separate datagram without pacing, for announcements."""
+        """Send a separate datagram without pacing, for announcements.
+
+        Parameters
+        ----------
+        address : Address
+            Address of the datagram.
+        *submessages : bytes
+            Its submessages, each with a length that is a multiple of 4.
+        """
         # Announcements are small and repeated, so a lost one costs no more than a
         # period.
         if len(self._single) < _MAX_SINGLE:
@@ -349,9 +481,21 @@ class Outbox:
         """Return the datagrams that may leave now, and the time of the next ones, s.
 
         The time is infinite if there are none.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+
+        Returns
+        -------
+        tuple of (list of (bytes, Address), float)
+            Datagrams with their addresses, and the time of the caller's clock at which
+            to call again.
         """
         out, self._single = self._single, []
         later = float("inf")
+        # The loop needs a copy, because finished addresses are removed.
         for destination in tuple(self.busy):
             wait = destination.drain(now, out)
             if wait > 0.0:

@@ -66,11 +66,19 @@ INFINITE: Final = float("inf")
 _INFINITE: Final = (0x7FFFFFFF, 0xFFFFFFFF)
 
 Parameters = dict[int, list[bytes]]
-"""Values of each parameter id."""
+"""Values of a parameter list, by parameter id."""
 
 
 class Identity(NamedTuple):
-    """Identity of a sample."""
+    """Identity of a sample.
+
+    Attributes
+    ----------
+    guid : bytes
+        GUID of its writer, 16 bytes.
+    number : int
+        Its sequence number.
+    """
 
     guid: bytes
     number: int
@@ -101,6 +109,20 @@ def read_parameters(
     data: bytes, at: int, end: int, layout: Layout
 ) -> tuple[Parameters, int]:
     """Return the parameters of a list, and the position of its end.
+
+    Parameters
+    ----------
+    data : bytes
+        Datagram or payload.
+    at, end : int
+        First byte of the list, and the byte after the data that may belong to it.
+    layout : Layout
+        Byte order of the list.
+
+    Returns
+    -------
+    tuple of (dict of int to list of bytes, int)
+        Values by parameter id, with padding, and the position after the sentinel.
 
     Raises
     ------
@@ -143,6 +165,11 @@ def read_parameters(
 def read_list(payload: bytes) -> tuple[Parameters, Layout]:
     """Return the parameters of a sample's payload, and their byte order.
 
+    Parameters
+    ----------
+    payload : bytes
+        Payload with its 4 bytes of encapsulation.
+
     Raises
     ------
     MalformedError
@@ -163,10 +190,19 @@ def read_inline(
 ) -> tuple[InlineQos, int]:
     """Return inline QoS, and the position of its end.
 
+    Parameters
+    ----------
+    packet : bytes
+        Whole datagram.
+    at, end : int
+        First byte of the list, and the byte after the submessage.
+    layout : Layout
+        Byte order of the submessage.
+
     Raises
     ------
     MalformedError
-        It is not a parameter list.
+        The bytes are not a parameter list.
     """
     found, at = read_parameters(packet, at, end, layout)
     status = found.get(STATUS_INFO, [b""])[0]
@@ -181,7 +217,7 @@ def read_inline(
         high, low = layout.number.unpack_from(related[0], 16)
         identity = Identity(related[0][:16], high << 32 | low)
 
-    # STATUS_INFO is in network byte order, whatever the order of the rest.
+    # STATUS_INFO is in network byte order, whatever the order of the other parameters.
     return InlineQos(
         identity,
         status[3] & 3 if len(status) >= 4 else 0,
@@ -193,7 +229,22 @@ def read_inline(
 
 
 def seconds(value: bytes, layout: Layout) -> float:
-    """Return a duration, s; `INFINITE` for the infinite one."""
+    """Return a duration, s; `INFINITE` for the infinite one.
+
+    Source: §9.3.2 (Duration_t).
+
+    Parameters
+    ----------
+    value : bytes
+        int32 seconds, and uint32 fraction in 2⁻³² s.
+    layout : Layout
+        Byte order of the list.
+
+    Raises
+    ------
+    MalformedError
+        The value is too short.
+    """
     if len(value) < 8:
         raise MalformedError(f"duration: expected 8 bytes, found {len(value)}")
     whole, fraction = layout.number.unpack_from(value)
@@ -203,7 +254,13 @@ def seconds(value: bytes, layout: Layout) -> float:
 
 
 def duration(value: float) -> bytes:
-    """Return the bytes of a duration, from s."""
+    """Return a duration in s as bytes.
+
+    Parameters
+    ----------
+    value : float
+        Duration, s, 0 or more; `INFINITE` for the infinite one.
+    """
     if value == INFINITE:
         return OURS.number.pack(*_INFINITE)
     whole = int(value)
@@ -215,7 +272,22 @@ def duration(value: float) -> bytes:
 
 
 def octets(value: bytes, layout: Layout, limit: int) -> bytes:
-    """Return a sequence of at most `limit` bytes."""
+    """Return a sequence of at most `limit` bytes.
+
+    Parameters
+    ----------
+    value : bytes
+        Length (uint32), and bytes.
+    layout : Layout
+        Byte order of the list.
+    limit : int
+        Longest sequence that is accepted, bytes.
+
+    Raises
+    ------
+    MalformedError
+        The value is too short, or longer than `limit`.
+    """
     if len(value) < 4:
         raise MalformedError(f"sequence: expected at least 4 bytes, found {len(value)}")
     (size,) = layout.uint32.unpack_from(value)
@@ -228,7 +300,22 @@ def octets(value: bytes, layout: Layout, limit: int) -> bytes:
 
 
 def text(value: bytes, layout: Layout, limit: int) -> str:
-    """Return a string of at most `limit` bytes with its NUL."""
+    """Return a string of at most `limit` bytes with its NUL.
+
+    Parameters
+    ----------
+    value : bytes
+        Length (uint32), and characters in UTF-8; invalid bytes are replaced.
+    layout : Layout
+        Byte order of the list.
+    limit : int
+        Longest string that is accepted, bytes.
+
+    Raises
+    ------
+    MalformedError
+        The value is too short, or longer than `limit`.
+    """
     raw = octets(value, layout, limit)
     return (
         raw[: raw.find(b"\0")].decode("utf-8", "replace")
@@ -238,7 +325,22 @@ def text(value: bytes, layout: Layout, limit: int) -> str:
 
 
 def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
-    """Return the first `count` int32."""
+    """Return the first `count` int32.
+
+    Parameters
+    ----------
+    value : bytes
+        Numbers of 4 bytes.
+    layout : Layout
+        Byte order of the list.
+    count : int
+        Number of integers.
+
+    Raises
+    ------
+    MalformedError
+        The value has fewer integers.
+    """
     if len(value) < 4 * count:
         raise MalformedError(f"expected {4 * count} bytes, found {len(value)}")
     return tuple(layout.int32.unpack_from(value, 4 * i)[0] for i in range(count))
@@ -248,7 +350,15 @@ def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
 
 
 def parameter(pid: int, value: bytes) -> bytes:
-    """Return a parameter, padded to a multiple of 4 bytes."""
+    """Return a parameter, padded to a multiple of 4 bytes.
+
+    Parameters
+    ----------
+    pid : int
+        Parameter id.
+    value : bytes
+        Value in little-endian order.
+    """
     # Parameters start at multiples of 4 bytes, and their length includes the padding
     # (§9.4.2.11).
     value += bytes(-len(value) & 3)
@@ -266,12 +376,18 @@ def string(value: str) -> bytes:
 
 
 def int32s(*values: int) -> bytes:
-    """Return numbers as int32."""
+    """Return the bytes of numbers, each as int32."""
     return b"".join(OURS.int32.pack(v) for v in values)
 
 
 def sample(parameters: Iterable[bytes]) -> bytes:
-    """Return the payload of a parameter list."""
+    """Return the payload of a parameter list.
+
+    Parameters
+    ----------
+    parameters : iterable of bytes
+        Parameters in little-endian order (`parameter`), without the sentinel.
+    """
     return PL_CDR_LE + b"".join(parameters) + END
 
 
@@ -279,6 +395,11 @@ def related_identity(identity: Identity) -> bytes:
     """Return inline QoS of a request or response, under both parameter ids.
 
     The id that Fast DDS reads depends on its version and on our vendor id.
+
+    Parameters
+    ----------
+    identity : Identity
+        Sample to which this one belongs. A negative number is sent as unknown.
     """
     number = UNKNOWN_NUMBER if identity.number < 0 else identity.number
     value = identity.guid + OURS.number.pack(number >> 32, number & 0xFFFFFFFF)
@@ -290,7 +411,13 @@ def related_identity(identity: Identity) -> bytes:
 
 
 def disposal(guid: bytes) -> bytes:
-    """Return inline QoS: the instance with this key is disposed of and unregistered."""
+    """Return inline QoS: the instance with this key is disposed of and unregistered.
+
+    Parameters
+    ----------
+    guid : bytes
+        Key of the instance, 16 bytes.
+    """
     return (
         parameter(KEY_HASH, guid)
         + parameter(STATUS_INFO, bytes((0, 0, 0, DISPOSED | UNREGISTERED)))

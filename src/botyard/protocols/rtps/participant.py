@@ -1,6 +1,6 @@
 """RTPS participant without sockets, threads or clocks.
 
-Packets go in with their source and the time, and datagrams come out. The caller runs
+The caller feeds received packets, and sends the datagrams that result. The caller runs
 this loop whenever packets have arrived, something was written, or the time that
 `Participant.due` returned has come::
 
@@ -9,8 +9,7 @@ this loop whenever packets have arrived, something was written, or the time that
     for datagram, address in participant.out():
         ...  # send; an address that is `guids.GROUP` on every interface
 
-Sources: OMG DDSI-RTPS 2.5; the behaviour of Fast DDS and Cyclone DDS where it leaves a
-choice.
+Sources: OMG DDSI-RTPS 2.5; where it leaves a choice, Fast DDS and Cyclone DDS.
 """
 
 from __future__ import annotations
@@ -41,11 +40,14 @@ from botyard.protocols.rtps.parameters import (
     read_inline,
 )
 from botyard.protocols.rtps.peers import Peer
+from botyard.protocols.rtps.pendingwriters import PendingWriters
 from botyard.protocols.rtps.qos import Qos
-from botyard.protocols.rtps.reader import Inbox, Reader, Sample
+from botyard.protocols.rtps.reader import Reader
+from botyard.protocols.rtps.samples import Inbox, Sample
 from botyard.protocols.rtps.topicwriters import TopicWriter
 from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedError
-from botyard.protocols.rtps.writer import PendingWriters, Writer
+from botyard.protocols.rtps.writer import Writer
+from botyard.protocols.rtps.writerproxy import WriterProxy
 
 SCAN_EVERY_S: Final = 0.05
 """Interval of checks for unacknowledged samples and stale fragments, s."""
@@ -70,7 +72,7 @@ class Participant:
         Difference between the time since 1970 and `now`, s. Peers see the sum as the
         time at which a sample was sent.
     domain : int
-        Domain id.
+        DDS domain id, 0 to 232.
     hosts : collection of str
         Addresses of this host in addition to `addresses`.
     user_data : bytes
@@ -81,9 +83,15 @@ class Participant:
     guid : bytes
         GUID, 16 bytes.
     epoch : float
-        See above; may be set when the system's clock was set.
+        The parameter `epoch`; a caller may set it again after a change of the system's
+        clock.
     now : float
         Time of the last call, s.
+
+    Raises
+    ------
+    WorldError
+        `prefix` does not have 12 bytes.
     """
 
     def __init__(
@@ -112,8 +120,8 @@ class Participant:
         self._outbox = Outbox(prefix, {*hosts, *(host for host, _ in addresses)}, now)
         self._outbox.stamp(now, now + epoch)
         self._callbacks = Callbacks()
-        self._pending = PendingWriters(self._callbacks)
-        self._inbox = Inbox(self._events, self._callbacks)
+        self._pending = PendingWriters[Writer[Any]](self._callbacks)
+        self._inbox = Inbox[WriterProxy](self._events, self._callbacks)
         about = ParticipantData(
             self.guid,
             self._addresses,
@@ -138,7 +146,7 @@ class Participant:
         self._scan_at = now
         self._out: list[tuple[bytes, Address]] = []
 
-    # -- our endpoints
+    # -- local endpoints
 
     def writer(
         self,
@@ -152,16 +160,17 @@ class Participant:
     ) -> TopicWriter:
         """Create a writer of a topic without keys.
 
-        Known readers are matched at once; the last of many are matched soon.
+        Known readers are matched in this call; if there are many, the rest follows in
+        later calls.
 
         Parameters
         ----------
         topic, type_name : str
-            DDS names.
+            DDS names of topic and type.
         qos : Qos
-            Policies.
+            Policies of the endpoint.
         now : float
-            Time, s.
+            Time of the caller's clock, s.
         user_data : bytes
             User data of the writer.
         changed : callable
@@ -207,6 +216,11 @@ class Participant:
             endpoints, and raise.
         limit : int
             Longest sample that is accepted, bytes.
+
+        Raises
+        ------
+        WorldError
+            A name or the user data is too long.
         """
         data = self._describe(
             guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data
@@ -219,6 +233,7 @@ class Participant:
     def _describe(
         self, kind: int, topic: str, type_name: str, qos: Qos, user_data: bytes
     ) -> EndpointData:
+        """Return the description of a new endpoint, with an unused entity id."""
         for what, name in (("topic", topic), ("type", type_name)):
             if len(name.encode()) >= MAX_NAME_BYTES:
                 raise WorldError(
@@ -251,8 +266,8 @@ class Participant:
     def judge_after(self, has_unread: Callable[[], bool]) -> None:
         """Set a function that returns whether received packets wait to be fed.
 
-        It is asked before a lease ends, because a waiting packet may come from that
-        participant.
+        The function is called before a lease ends, because a waiting packet may come
+        from that participant.
         """
         self._discovery.has_unread = has_unread
 
@@ -260,15 +275,15 @@ class Participant:
         """Change the participant's user data."""
         self._discovery.describe(user_data)
 
-    # -- what is known
+    # -- known peers and events
 
     @property
     def peers(self) -> list[Peer]:
-        """Remote participants."""
+        """Remote participants that are known at present."""
         return list(self._peers.values())
 
     def endpoint(self, guid: bytes) -> EndpointData | None:
-        """Return a remote endpoint; None if it is unknown."""
+        """Return the description of a remote endpoint; None if it is unknown."""
         peer = self._peers.get(guid[:12])
         return None if peer is None else peer.endpoints.get(guid)
 
@@ -290,6 +305,11 @@ class Participant:
     def due(self, now: float) -> float:
         """Do everything that is due, and make datagrams of all written samples.
 
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+
         Returns
         -------
         float
@@ -298,8 +318,8 @@ class Participant:
         Raises
         ------
         Exception
-            Error of a `changed` callback, after everything is done; call again for the
-            time.
+            Error of a `changed` callback, after everything is done; call again to get
+            the time.
         """
         self.now = now
         self._outbox.stamp(now, now + self.epoch)
@@ -353,7 +373,16 @@ class Participant:
     # -- packets
 
     def feed(self, packet: bytes, source: Address, now: float) -> None:
-        """Process a received packet. Its bytes never make it raise.
+        """Process a received packet. Invalid bytes raise no error.
+
+        Parameters
+        ----------
+        packet : bytes
+            Whole UDP datagram.
+        source : Address
+            Address that it came from.
+        now : float
+            Time of the caller's clock, s.
 
         Raises
         ------
@@ -371,7 +400,7 @@ class Participant:
             return
 
         prefix = packet[8:20]
-        # Multicast loops our own packets back.
+        # Multicast also delivers the participant's own packets.
         if prefix == self._prefix:
             return
         self.now = now
@@ -385,14 +414,18 @@ class Participant:
 
         self._callbacks.run()
 
+    def _host_of(self, peer: Peer, source: Address) -> str:
+        return peer.host_of(source[0], self._outbox.is_local)
+
     def _message(
         self, packet: bytes, prefix: bytes, source: Address, now: float
     ) -> None:
         peer = self._peers.get(prefix)
         if peer is not None:
-            if not peer.may_send_from(source[0]):
-                # If it has moved, it is ignored until its lease ends.
-                self._discovery.strange(peer, source[0])
+            host = self._host_of(peer, source)
+            if not peer.may_send_from(host):
+                # A participant that has moved is ignored until its lease ends.
+                self._discovery.strange(peer, host)
                 return
 
             peer.heard = now
@@ -412,7 +445,7 @@ class Participant:
                 # An empty prefix addresses all participants.
                 is_for_us = destination == self._prefix or destination == wire.NOBODY
                 if peer is not None and not peer.host and destination == self._prefix:
-                    self._discovery.verified(peer, source[0], now)
+                    self._discovery.verified(peer, self._host_of(peer, source), now)
             elif kind == wire.INFO_SRC:
                 if end - at < 20:
                     raise MalformedError(
@@ -422,7 +455,9 @@ class Participant:
                 if prefix == self._prefix:
                     return
                 peer = self._peers.get(prefix)
-                if peer is not None and not peer.may_send_from(source[0]):
+                if peer is not None and not peer.may_send_from(
+                    self._host_of(peer, source)
+                ):
                     return
             elif not is_for_us:
                 continue
@@ -431,7 +466,8 @@ class Participant:
                 # The data may have added, replaced or removed the participant.
                 peer = self._peers.get(prefix)
             elif peer is None or not peer.host:
-                # Nothing else counts before the address of the participant is verified.
+                # All other submessages are ignored until the address of the participant
+                # is verified.
                 continue
             elif kind == wire.HEARTBEAT:
                 heartbeat = submessages.read_heartbeat(packet, at, end, layout)
@@ -483,7 +519,7 @@ class Participant:
             sample: Sample | None = Sample(
                 payload, proxies[0].guid, data.number, inline.related, stamp
             )
-        # Disposals of built-in topics tell that a participant or endpoint has left.
+        # Disposals of built-in topics announce that a participant or endpoint has left.
         elif data.writer[3] & _BUILTIN_KIND == _BUILTIN_KIND:
             sample = Sample(
                 packet[at:end],
@@ -495,7 +531,7 @@ class Participant:
                 inline.key,
             )
         else:
-            # A disposal: it has no meaning for topics without keys.
+            # The key alone is a disposal, which has no meaning for topics without keys.
             sample = None
 
         for proxy in proxies:
@@ -514,7 +550,13 @@ class Participant:
         stamp: float,
         now: float,
     ) -> None:
-        """Process the less frequent submessages."""
+        """Process the less frequent submessages.
+
+        Raises
+        ------
+        MalformedError
+            The submessage is not valid.
+        """
         if kind == wire.DATA_FRAG:
             head = submessages.read_data_frag(packet, at, end, layout)
             inline: InlineQos = NO_INLINE_QOS

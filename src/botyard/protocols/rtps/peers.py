@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.limits import IDLE_S, MAX_AMPLIFICATION
@@ -16,16 +18,29 @@ def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
 class Peer:
     """Remote participant.
 
-    It is verified by a packet from one of its announced addresses that names our GUID
-    prefix as its destination. Until then it is sent at most `MAX_AMPLIFICATION` times
-    the bytes of its announcements: otherwise it could amplify traffic towards a victim.
-    Afterwards data is sent to that host only, and packets in its name from other hosts
-    than it announces are ignored.
+    It is verified by a packet from one of its announced addresses that names this
+    participant's GUID prefix as its destination. Until then it is sent at most
+    `MAX_AMPLIFICATION` times the bytes of its announcements: otherwise it could amplify
+    traffic towards a victim. Afterwards data is sent to that host only, and packets in
+    its name from other hosts than it announces are ignored.
+
+    Parameters
+    ----------
+    data : ParticipantData
+        Contents of its announcement.
+    number : int
+        Sequence number of the announcement.
+    now : float
+        Time of the caller's clock, s.
+    origin : str
+        Host that the announcement came from.
+    greeted : tuple of Address
+        Addresses at which it is greeted.
 
     Attributes
     ----------
     data : ParticipantData
-        Its description.
+        Contents of its newest announcement.
     number : int
         Sequence number of its announcement.
     heard : float
@@ -84,7 +99,7 @@ class Peer:
         self.host = ""
         self.strange_host = ""
         self.greeted = greeted
-        # Nothing is sent before the first announcement is counted, even a greeting.
+        # Nothing is sent before the first announcement is counted, not even a greeting.
         self.credit = 0
         self.endpoints: dict[bytes, EndpointData] = {}
         self.addresses: set[Address] = set()
@@ -94,18 +109,23 @@ class Peer:
 
     @property
     def prefix(self) -> bytes:
-        """GUID prefix."""
+        """GUID prefix of the participant, 12 bytes."""
         return self.data.guid[:12]
 
     def is_at(self, host: str) -> bool:
-        """Return whether it announces this host for discovery."""
+        """Return whether the participant announces this host for discovery."""
         return _of_host(self.data.metatraffic, host) is not None
 
     def may_send_from(self, host: str) -> bool:
-        """Return whether packets from this host in its name count.
+        """Return whether packets in the participant's name are accepted from a host.
 
         An unverified participant may send from any host, a verified one from the hosts
         that it announces.
+
+        Parameters
+        ----------
+        host : str
+            Host that the packet came from.
         """
         return (
             not self.host
@@ -114,12 +134,42 @@ class Peer:
             or _of_host(self.data.default, host) is not None
         )
 
+    def host_of(self, host: str, is_local: Callable[[str], bool]) -> str:
+        """Return the host that a packet came from, by an address that is announced.
+
+        A participant on this host may send from any of its addresses: Fast DDS sends
+        from the loopback to the loopback, but announces only the network card.
+
+        Parameters
+        ----------
+        host : str
+            Host that the packet came from.
+        is_local : callable
+            Returns whether an address belongs to this host.
+        """
+        if host == self.host or self.is_at(host) or not is_local(host):
+            return host
+        return next((h for h, _ in self.data.metatraffic if is_local(h)), host)
+
     def announced(self, size: int) -> None:
-        """Count the bytes of an announcement."""
+        """Count the bytes of an announcement.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of its payload.
+        """
         self.credit += MAX_AMPLIFICATION * size
 
     def may_have(self, size: int) -> bool:
-        """Take `size` bytes of an unverified participant's credit, if left."""
+        """Take `size` bytes from the credit of an unverified participant; return False
+        if there is too little.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of a greeting.
+        """
         if size > self.credit:
             return False
         self.credit -= size
@@ -127,20 +177,31 @@ class Peer:
 
     def metatraffic(self) -> Address | None:
         """Return the address to which discovery data is sent."""
-        # The verified host, whatever else the participant announces: other addresses
-        # may belong to a victim.
+        # Only the verified host is used, whatever else the participant announces: other
+        # addresses may belong to a victim.
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Return the address of an endpoint at its participant's host."""
+        """Return the address of an endpoint at its participant's host.
+
+        Parameters
+        ----------
+        endpoint : EndpointData
+            One of its endpoints.
+
+        Returns
+        -------
+        Address or None
+            None if the endpoint announces no address at the verified host.
+        """
         return _of_host(endpoint.locators, self.host) or _of_host(
             self.data.default, self.host
         )
 
     def is_idle(self, now: float) -> bool:
-        """Return whether it has had the time for a match, and has none."""
+        """Return whether the participant has no match although it had enough time for one."""
         return not self.matched and now - self.met > IDLE_S
 
     def is_expired(self, now: float) -> bool:
-        """Return whether its lease has ended."""
+        """Return whether the participant's lease has ended."""
         return now - self.heard > self.data.lease

@@ -15,10 +15,10 @@ from botyard.protocols.rtps.parameters import INFINITE, Parameters
 from botyard.protocols.rtps.wire import OURS, Layout, MalformedError
 
 XCDR1: Final = 0
-"""Data representation: plain CDR."""
+"""Number of the data representation that is used: plain CDR."""
 _BEST_EFFORT, _RELIABLE = 1, 2
-# Default of the standard (DDS 1.4, §2.2.3). It concerns only the writer itself, but the
-# parameter has no valid value without it.
+# Default of the standard (DDS 1.4, §2.2.3). Peers do not need it, but the parameter is
+# invalid without it.
 _MAX_BLOCKING_S: Final = 0.1
 # ROS 2 uses at most one partition, and there are three representations. The bound
 # limits the work for a hostile announcement.
@@ -52,7 +52,7 @@ class Qos:
     liveliness : int
         0 automatic, 1 by participant, 2 by topic.
     ownership, destination_order : int
-        0 means shared, and by reception.
+        0 means shared ownership, and order by reception.
     presentation : tuple of int
         Access scope, coherent, ordered.
     partitions : tuple of str
@@ -83,8 +83,8 @@ class Qos:
     def parameters(self) -> list[bytes]:
         """Return the policies as parameters.
 
-        They are the policies that an implementation requires, and those with other than
-        default values.
+        Policies with default values are left out, unless an implementation requires
+        them.
         """
         found = [
             p.parameter(
@@ -139,6 +139,15 @@ class Qos:
         A missing parameter has its default, which for reliability depends on the kind
         of endpoint.
 
+        Parameters
+        ----------
+        found : dict of int to list of bytes
+            Parameters of the list.
+        layout : Layout
+            Byte order of the list.
+        is_writer : bool
+            Whether they describe a writer.
+
         Raises
         ------
         MalformedError
@@ -169,11 +178,14 @@ class Qos:
         durability = number(p.DURABILITY)
         if not 0 <= durability <= Durability.PERSISTENT:
             raise MalformedError(f"durability: expected 0 to 3, found {durability}")
+
         liveliness = found.get(p.LIVELINESS)
+
         history = (
-            # Default of the standard: keep the last sample.
+            # The default of the standard is to keep the last sample.
             p.integers(found[p.HISTORY][0], layout, 2) if p.HISTORY in found else (0, 1)
         )
+
         return cls(
             # Defaults of the standard: writers are reliable, readers are not.
             reliable=number(p.RELIABILITY, _RELIABLE if is_writer else _BEST_EFFORT)
@@ -203,6 +215,13 @@ def _padded(value: bytes) -> bytes:
 
 
 def _partitions(value: bytes, layout: Layout) -> tuple[str, ...]:
+    """Return the names of a partition parameter.
+
+    Raises
+    ------
+    MalformedError
+        There are more than `_MAX_SEQUENCE` names, or the value is too short.
+    """
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE:
         raise MalformedError(
@@ -220,6 +239,13 @@ def _partitions(value: bytes, layout: Layout) -> tuple[str, ...]:
 
 
 def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
+    """Return the data representations in a parameter; plain CDR for an empty list.
+
+    Raises
+    ------
+    MalformedError
+        There are more than `_MAX_SEQUENCE` numbers, or the value is too short.
+    """
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE or len(value) < 4 + 2 * count:
         raise MalformedError(
@@ -232,7 +258,7 @@ def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
 
 
 def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return whether both share a partition; the only supported pattern is ``*``."""
+    """Return whether two endpoints share a partition; the only supported pattern is ``*``."""
     # No partition is the same as one partition without a name (DDS 1.4, §2.2.3.13).
     ones, others = set(one or ("",)), set(other or ("",))
     return bool(ones & others) or "*" in ones or "*" in others
@@ -242,10 +268,23 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
     """Return why a writer's policies do not satisfy a reader; "" if they do.
 
     History, depth and lifespan do not count (DDS 1.4, §2.2.3, "RxO").
+
+    Parameters
+    ----------
+    offered : Qos
+        Policies of the writer.
+    wanted : Qos
+        Policies of the reader.
+
+    Returns
+    -------
+    str
+        Each policy that does not fit, with the offered and the requested value.
     """
     # Kinds are ordered by strength: a writer may offer more than a reader requests,
     # never less.
     ordered = zip(offered.presentation, wanted.presentation, strict=True)
+
     checks = (
         (
             "reliability",
@@ -315,6 +354,7 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
             wanted.representations,
         ),
     )
+
     return "; ".join(
         f"{name}: offered {have}, requested {want}"
         for name, fits, have, want in checks

@@ -22,7 +22,15 @@ from botyard.protocols.rtps.wire import (
 
 
 class Data(NamedTuple):
-    """Head of DATA; its contents are `packet[inline:end]`."""
+    """Head of DATA; its contents are `packet[inline:end]`.
+
+    Attributes
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+    number : int
+        Sequence number, from 1.
+    """
 
     reader: bytes
     writer: bytes
@@ -32,22 +40,34 @@ class Data(NamedTuple):
 
 
 class DataFrag(NamedTuple):
-    """Head of DATA_FRAG."""
+    """Head of DATA_FRAG.
+
+    Attributes
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+    number : int
+        Sequence number of the sample, from 1.
+    inline : int
+        Position of inline QoS or, without it, of the first fragment.
+    fragment_size, sample_size : int
+        Sizes of a fragment and of the whole sample, bytes.
+    """
 
     reader: bytes
     writer: bytes
     number: int
     inline: int
     first: int
-    """First fragment, from 1."""
+    """Number of the first fragment in the submessage, from 1."""
     fragments: int
-    """Number of fragments."""
+    """Number of fragments in the submessage."""
     fragment_size: int
     sample_size: int
 
 
 class Heartbeat(NamedTuple):
-    """HEARTBEAT: first <= last + 1."""
+    """HEARTBEAT of a writer, which has the samples `first` to `last`; first <= last + 1."""
 
     reader: bytes
     writer: bytes
@@ -58,7 +78,19 @@ class Heartbeat(NamedTuple):
 
 
 class AckNack(NamedTuple):
-    """ACKNACK of a reader."""
+    """ACKNACK of a reader.
+
+    Attributes
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each.
+    base : int
+        All samples below this number have arrived.
+    missing : list of int
+        Requested numbers in rising order, from `base` on.
+    serial : int
+        Number that rises with each ACKNACK of the reader.
+    """
 
     reader: bytes
     writer: bytes
@@ -68,7 +100,17 @@ class AckNack(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """GAP: start to base − 1, and `numbers`."""
+    """GAP: start to base − 1, and `numbers`.
+
+    Attributes
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+    start, base : int
+        First irrelevant number, and the number after the irrelevant range.
+    numbers : list of int
+        Further irrelevant numbers in rising order, from `base` on.
+    """
 
     reader: bytes
     writer: bytes
@@ -78,7 +120,19 @@ class Gap(NamedTuple):
 
 
 class NackFrag(NamedTuple):
-    """NACK_FRAG of a reader."""
+    """NACK_FRAG of a reader.
+
+    Attributes
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each.
+    number : int
+        Sequence number of the sample.
+    fragments : list of int
+        Requested fragments in rising order, from 1.
+    serial : int
+        Number that rises with each NACK_FRAG of the reader.
+    """
 
     reader: bytes
     writer: bytes
@@ -90,11 +144,22 @@ class NackFrag(NamedTuple):
 def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Yield the submessages of a message: id, flags, start and end of the body.
 
+    Parameters
+    ----------
+    packet : bytes
+        Whole datagram with a checked header.
+
+    Yields
+    ------
+    tuple of int
+        Id, flags, and positions of the body's first byte and of the byte after it.
+
     Raises
     ------
     MalformedError
         A submessage is longer than the packet.
     """
+    # Plain integers and indexing, because a slice for each submessage would copy it.
     at, size = HEADER_BYTES, len(packet)
     # Fewer than 4 bytes at the end cannot be a submessage, and are ignored as padding.
     while at + 4 <= size:
@@ -108,6 +173,8 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
         end = at + length
         # The last submessage may leave its length out (§9.4.5.1.3).
         if length == 0 and kind not in (
+            # PAD and INFO_TS with the flag `INVALIDATE` are the two submessages that
+            # may really be empty.
             PAD,
             INFO_TS,
         ):
@@ -128,12 +195,36 @@ def _numbers(
     """Return the numbers of a set whose words start at `at`, and the end of the words.
 
     At least `tail` bytes must follow.
+
+    Source: §9.4.2.6 and §9.4.2.8 (sets of sequence and fragment numbers).
+
+    Parameters
+    ----------
+    packet : bytes
+        Whole datagram.
+    at, end : int
+        First word of the set, and the byte after the submessage.
+    base : int
+        Number that bit 0 represents.
+    bits : int
+        Number of bits, as the peer states it.
+    layout : Layout
+        Byte order of the submessage.
+    tail : int
+        Bytes of the submessage after the set.
+
+    Raises
+    ------
+    MalformedError
+        The set is longer than the submessage or than 256 bits.
     """
+    # Number of words: the bits, rounded up to whole words.
     n = bits + 31 >> 5
     # The count comes from the peer, so it is checked before the words are read.
     if bits > MAX_SET_BITS or at + 4 * n + tail > end:
+        most = min(MAX_SET_BITS, 8 * max(end - at - tail, 0))
         raise MalformedError(
-            f"number set: expected at most {end - at} bytes, found {bits} bits"
+            f"number set: expected at most {most} bits, found {bits} bits"
         )
     found = []
     for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
@@ -147,6 +238,13 @@ def _numbers(
 
 
 def _number(high: int, low: int) -> int:
+    """Return the sequence number of two halves.
+
+    Raises
+    ------
+    MalformedError
+        The number is not within 1 to `MAX_NUMBER`.
+    """
     # The high half is signed, so a negative number stays negative and is refused.
     number = high << 32 | low
     if not 1 <= number <= MAX_NUMBER:
@@ -159,17 +257,32 @@ def _number(high: int, low: int) -> int:
 def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
     """Return the head of a DATA.
 
+    Source: §9.4.5.3.
+
+    Parameters
+    ----------
+    packet : bytes
+        Whole datagram.
+    at, end : int
+        First byte of the submessage's body, and the byte after it.
+    layout : Layout
+        Byte order of the submessage.
+
     Raises
     ------
     MalformedError
-        The bytes are not valid; so do all functions that read.
+        The bytes are not valid. All `read_` functions raise it.
     """
+    # The body is checked before it is unpacked, because a peer states any length.
     if end - at < DATA_HEAD_BYTES:
         raise MalformedError(
             f"DATA: expected at least {DATA_HEAD_BYTES} bytes, found {end - at}"
         )
+
     _, to_inline, reader, writer, high, low = layout.data.unpack_from(packet, at)
+
     inline = at + 4 + to_inline
+
     # The head may be longer in later versions, but not shorter.
     if to_inline < OCTETS_TO_INLINE_QOS or to_inline & 3 or inline > end:
         raise MalformedError(
@@ -180,37 +293,73 @@ def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
 
 
 def read_data_frag(packet: bytes, at: int, end: int, layout: Layout) -> DataFrag:
-    """Return the head of a DATA_FRAG."""
+    """Return the head of a DATA_FRAG.
+
+    Source: §9.4.5.4.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
+    """
     if end - at < DATA_FRAG_HEAD_BYTES:
         raise MalformedError(
             f"DATA_FRAG: expected at least {DATA_FRAG_HEAD_BYTES} bytes, found {end - at}"
         )
+
     _, to_inline, reader, writer, high, low, first, count, fragment_size, size = (
         layout.data_frag.unpack_from(packet, at)
     )
+
     inline = at + 4 + to_inline
     if to_inline < OCTETS_TO_INLINE_QOS_FRAG or to_inline & 3 or inline > end:
         raise MalformedError(
             f"DATA_FRAG: expected a head of at least {OCTETS_TO_INLINE_QOS_FRAG} bytes "
             f"within the submessage, found {to_inline} bytes"
         )
+
+    # Zeros would make the arithmetic of fragments meaningless.
     if not (first and count and fragment_size and size):
         raise MalformedError(
-            "DATA_FRAG: expected a fragment number, count and sizes above 0"
+            "DATA_FRAG: expected a fragment number, count and sizes above 0, found "
+            f"number {first}, count {count}, fragments of {fragment_size} bytes and a "
+            f"sample of {size} bytes"
         )
+
     return DataFrag(
         reader, writer, _number(high, low), inline, first, count, fragment_size, size
     )
 
 
 def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbeat:
-    """Return a HEARTBEAT."""
+    """Return a HEARTBEAT.
+
+    Source: §9.4.5.7.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
+    """
     if end - at < 28:
         raise MalformedError(f"HEARTBEAT: expected at least 28 bytes, found {end - at}")
+
     reader, writer, high, low, last_high, last_low, count = (
         layout.heartbeat.unpack_from(packet, at)
     )
+    # `_number` is not used, because the last number is 0 for a writer without samples.
     first, last = high << 32 | low, last_high << 32 | last_low
+
     # A writer without samples sends last = first − 1.
     if first < 1 or last < first - 1 or last > MAX_NUMBER:
         raise MalformedError(
@@ -220,14 +369,30 @@ def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbea
 
 
 def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
-    """Return an ACKNACK; its base may be 0 (the first one of Fast DDS)."""
+    """Return an ACKNACK; its base may be 0 (the first one of Fast DDS).
+
+    Source: §9.4.5.2.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
+    """
     if end - at < 24:
         raise MalformedError(f"ACKNACK: expected at least 24 bytes, found {end - at}")
+
     reader, writer, high, low, bits = layout.acknack.unpack_from(packet, at)
-    # Not checked by `_number`, because a base of 0 is valid here.
+
+    # `_number` is not used, because a base of 0 is valid here.
     base = high << 32 | low
     if base < 0:
         raise MalformedError(f"ACKNACK: expected a base of at least 0, found {base}")
+    # Most ACKNACKs request nothing, so this short path saves time.
     if bits:
         missing, at = _numbers(packet, at + 20, end, base, bits, layout, 4)
     else:
@@ -239,17 +404,34 @@ def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
 
 
 def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
-    """Return a GAP."""
+    """Return a GAP.
+
+    Source: §9.4.5.5.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
+    """
     if end - at < 28:
         raise MalformedError(f"GAP: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, base_high, base_low, bits = layout.gap.unpack_from(
         packet, at
     )
+
     start, base = _number(high, low), _number(base_high, base_low)
+
+    # An empty range has base = start; a negative range is not valid.
     if base < start:
         raise MalformedError(
             f"GAP: expected a range of numbers, found {start} to {base - 1}"
         )
+
     return Gap(
         reader,
         writer,
@@ -260,11 +442,25 @@ def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
 
 
 def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag:
-    """Return a NACK_FRAG."""
+    """Return a NACK_FRAG.
+
+    Source: §9.4.5.13.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
+    """
     if end - at < 28:
         raise MalformedError(f"NACK_FRAG: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, base, bits = layout.nack_frag.unpack_from(packet, at)
     number = _number(high, low)
+    # Fragments are counted from 1, unlike the bits of a set.
     if base < 1:
         raise MalformedError("NACK_FRAG: expected fragments from 1, found 0")
     fragments, at = _numbers(packet, at + 24, end, base, bits, layout, 4)
@@ -279,10 +475,22 @@ def read_heartbeat_frag(
     """Return reader, writer, sequence number and last fragment of a HEARTBEAT_FRAG.
 
     Source: §9.4.5.8.
+
+    Parameters
+    ----------
+    packet, at, end, layout
+        See `read_data`.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid.
     """
     if end - at < 24:
         raise MalformedError(
             f"HEARTBEAT_FRAG: expected at least 24 bytes, found {end - at}"
         )
+    # The count is ignored: a repeated HEARTBEAT_FRAG only repeats a request for
+    # fragments.
     reader, writer, high, low, last, _ = layout.heartbeat_frag.unpack_from(packet, at)
     return reader, writer, _number(high, low), last

@@ -10,11 +10,6 @@ from botyard.protocols.rtps.history import (
     KeepLast,
     Submessage,
 )
-from botyard.protocols.rtps.limits import (
-    FRAGMENT_BYTES,
-    LARGE_FRAGMENT_BYTES,
-    LARGE_SAMPLE_BYTES,
-)
 from botyard.protocols.rtps.writer import Writer
 
 
@@ -29,7 +24,7 @@ class TopicWriter(Writer[KeepLast]):
     def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
         """Send a sample to all readers; never waits.
 
-        Without readers nothing is done, unless samples are kept for late ones.
+        Without readers nothing is done, unless samples are kept for late readers.
 
         Parameters
         ----------
@@ -49,12 +44,12 @@ class TopicWriter(Writer[KeepLast]):
             self._send(sample, now)
             return
 
-        # Numbers in a history follow each other without gaps, so an existing one must
-        # get every sample.
+        # Numbers in a history follow each other without gaps, so an existing history
+        # must get every sample.
         if self._reliable or self._keeps or len(self._history):
             self._history.add(self.number, payload, now)
 
-        # The payload goes into the datagram without another copy, because this is the
+        # The payload is added to the datagram without another copy, because this is the
         # hot path.
         body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
         head = wire.data_head(self._pair, self.number, len(body))
@@ -65,14 +60,20 @@ class TopicWriter(Writer[KeepLast]):
     def _sample(
         self, pair: bytes, payload: bytes, inline: bytes
     ) -> Submessage | Fragmented:
+        """Return a sample in the form in which it is sent: whole, or in fragments.
+
+        Parameters
+        ----------
+        pair : bytes
+            Entity ids of reader and writer, 8 bytes.
+        payload : bytes
+            Payload with its 4 bytes of encapsulation.
+        inline : bytes
+            Inline QoS with its sentinel, or empty.
+        """
         if len(payload) <= self._max_data:
             return Submessage(wire.data(pair, self.number, payload, inline))
-        size = (
-            FRAGMENT_BYTES
-            if len(payload) < LARGE_SAMPLE_BYTES
-            else LARGE_FRAGMENT_BYTES
-        )
-        return Fragmented(payload, inline, size)
+        return Fragmented(payload, inline)
 
     def write_to(
         self, guid: bytes, payload: bytes, now: float, inline: bytes = b""
@@ -80,6 +81,17 @@ class TopicWriter(Writer[KeepLast]):
         """Send a sample to one reader; for all others its number is irrelevant.
 
         Returns whether that reader is matched.
+
+        Parameters
+        ----------
+        guid : bytes
+            GUID of the reader, 16 bytes.
+        payload : bytes
+            Payload with its 4 bytes of encapsulation.
+        now : float
+            Time of the caller's clock, s.
+        inline : bytes
+            Inline QoS with its sentinel, or empty.
         """
         proxy = self._proxies.get(guid)
         if proxy is None:
@@ -123,6 +135,13 @@ class TopicWriter(Writer[KeepLast]):
         """Return whether no reader needs a sample any more.
 
         `acknowledged` is the number up to which all reliable readers have acknowledged.
+
+        Parameters
+        ----------
+        number : int
+            Sequence number of the sample.
+        acknowledged : int
+            Number up to which all reliable readers have acknowledged.
         """
         kept = self._history.get(number)
         if isinstance(kept, Directed):
@@ -142,14 +161,36 @@ class InstanceWriter(Writer[KeepInstances]):
     __slots__ = ()
 
     def put(self, key: bytes, payload: bytes, now: float) -> None:
-        """Send a new sample of an instance."""
+        """Send a new sample of an instance.
+
+        Parameters
+        ----------
+        key : bytes
+            Key of the instance: a GUID.
+        payload : bytes
+            Payload with its 4 bytes of encapsulation.
+        now : float
+            Time of the caller's clock, s.
+        """
         self.number += 1
         sample = Submessage(wire.data(self._pair, self.number, payload))
         self._history.add(self.number, key, sample)
         self._send(sample, now)
 
     def dispose(self, key: bytes, inline: bytes, payload: bytes, now: float) -> None:
-        """Send the disposal of an instance."""
+        """Send the disposal of an instance.
+
+        Parameters
+        ----------
+        key : bytes
+            Key of the instance: a GUID.
+        inline : bytes
+            Inline QoS of a disposal (`parameters.disposal`).
+        payload : bytes
+            Serialised key (`discoverydata.encode_key`).
+        now : float
+            Time of the caller's clock, s.
+        """
         self.number += 1
         sample = Submessage(wire.data_key(self._pair, self.number, inline, payload))
         self._history.dispose(self.number, key, sample)
@@ -158,6 +199,7 @@ class InstanceWriter(Writer[KeepInstances]):
 
     def _progress(self) -> None:
         if self._history.has_disposals:
-            # Each participant has one reader; silent ones do not keep disposals.
+            # Each participant has one reader. Disposals are not kept for silent
+            # readers.
             spoken = (p.acked for p in self._reliable if not p.is_silent)
             self._history.forget(min(spoken, default=self.number))

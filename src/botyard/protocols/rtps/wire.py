@@ -18,6 +18,7 @@ MAGIC: Final = b"RTPS"
 # Peers accept any minor version of protocol 2.
 VERSION: Final = b"\x02\x03"
 """Protocol version of sent messages: 2.3."""
+# Vendors are assigned from 0x0101 upwards, so this number stays free for long.
 VENDOR: Final = b"\x01\xff"
 """Vendor id, which is not assigned.
 
@@ -25,6 +26,7 @@ With the id of another vendor, peers would expect that vendor's private paramete
 """
 VENDOR_FAST: Final = b"\x01\x0f"
 VENDOR_CYCLONE: Final = b"\x01\x10"
+# Magic (4 bytes), version (2), vendor (2) and GUID prefix (12); see §9.4.4.
 HEADER_BYTES: Final = 20
 PREFIX_BYTES: Final = 12
 NOBODY: Final = bytes(PREFIX_BYTES)
@@ -57,12 +59,15 @@ WITH_DATA: Final = 4
 """Flag of DATA: there is a payload."""
 WITH_KEY: Final = 8
 """Flag of DATA: the payload is only the key. In DATA_FRAG the flag is 4."""
+# DATA_FRAG has no flag for a missing payload, so its key flag takes that bit
+# (§9.4.5.4).
 FRAGMENT_WITH_KEY: Final = 4
 
 UNKNOWN_NUMBER: Final = -1 << 32
-"""SEQUENCENUMBER_UNKNOWN: (-1, 0)."""
+"""Sequence number that means "unknown", as (high, low) words."""
 MAX_NUMBER: Final = (1 << 63) - 1 - 256
 """Highest accepted sequence number; arithmetic with it fits into 64 bits."""
+# Counts are signed 32-bit numbers on the wire.
 MAX_COUNT: Final = 0x7FFFFFFF
 
 
@@ -83,30 +88,37 @@ class Layout:
     def __init__(self, order: str) -> None:
         self.is_little = order == "<"
         self.pair = Struct(order + "HH")
-        """Parameter id and length."""
+        """Layout of a parameter's head: id and length."""
         self.uint16 = Struct(order + "H")
         self.uint32 = Struct(order + "I")
         self.int32 = Struct(order + "i")
         self.number = Struct(order + "iI")
-        """Sequence number: int32 high, uint32 low."""
+        """Layout of a sequence number: int32 high, uint32 low."""
         self.time = Struct(order + "II")
-        """Seconds, and fraction in 2^-32 s."""
+        """Layout of a time: seconds, and fraction in 2^-32 s."""
         self.data = Struct(order + "HH4s4siI")
-        """Extra flags, octets to inline QoS, reader, writer, sequence number."""
+        """Layout of the head of DATA: extra flags, octets to inline QoS, reader,
+        writer, sequence number.
+        """
         self.data_frag = Struct(order + "HH4s4siIIHHI")
-        """Fields of `data`, then first fragment, fragments, fragment size, sample size.
+        """Layout of the head of DATA_FRAG: fields of `data`, then first fragment,
+        number of fragments, fragment size, sample size.
         """
         self.heartbeat = Struct(order + "4s4siIiIi")
-        """Reader, writer, first and last sequence number, count."""
+        """Layout of HEARTBEAT: reader, writer, first and last sequence number, count."""
         self.heartbeat_frag = Struct(order + "4s4siIIi")
-        """Reader, writer, sequence number, last fragment, count."""
+        """Layout of HEARTBEAT_FRAG: reader, writer, sequence number, last fragment, count."""
         self.acknack = Struct(order + "4s4siII")
-        """Reader, writer, base of the set and its number of bits; then words and count.
+        """Layout of ACKNACK: reader, writer, base of the set and its number of bits;
+        then words and count.
         """
         self.gap = Struct(order + "4s4siIiII")
-        """Reader, writer, start, base of the set and its number of bits; then words."""
+        """Layout of GAP: reader, writer, start, base of the set and its number of bits;
+        then words.
+        """
         self.nack_frag = Struct(order + "4s4siIII")
-        """Reader, writer, sequence number, base of the set and its number of bits.
+        """Layout of NACK_FRAG: reader, writer, sequence number, base of the set and its
+        number of bits.
 
         Words and count follow.
         """
@@ -122,29 +134,54 @@ class Layout:
 
 LAYOUTS: Final = (Layout(">"), Layout("<"))
 """Formats by the submessage's flag `LITTLE`."""
+# Little-endian is the native order of nearly all peers, so they need no conversion.
 OURS: Final = LAYOUTS[LITTLE]
+# These formats have the submessage header and the body, so that one call packs both.
 _SUB_DATA: Final = Struct("<BBHHH8siI")
 _SUB_DATA_FRAG: Final = Struct("<BBHHH8siIIHHI")
 _SUB_HEARTBEAT: Final = Struct("<BBH4s4siIiIi")
 _SUB_HEAD: Final = Struct("<BBH")
 _SUB_TIME: Final = Struct("<BBHII")
 DATA_HEAD_BYTES: Final = 20
-"""Bytes of a DATA head after the submessage header."""
+"""Size of the head of a DATA after the submessage header, bytes."""
+# DATA_FRAG has four fields more than DATA: first fragment, count, fragment size and
+# sample size.
 DATA_FRAG_HEAD_BYTES: Final = 32
+# These offsets are counted from the byte after their field, so the extra flags and the
+# field itself are excluded.
 OCTETS_TO_INLINE_QOS: Final = 16
 OCTETS_TO_INLINE_QOS_FRAG: Final = 28
+# This submessage is packed once, because messages to all participants repeat it.
 INFO_DST_NOBODY: Final = _SUB_HEAD.pack(INFO_DST, LITTLE, PREFIX_BYTES) + NOBODY
 
 # -- building
 
 
 def header(prefix: bytes) -> bytes:
-    """Return the header of a message (§9.4.4)."""
+    """Return the header of a message (§9.4.4).
+
+    Parameters
+    ----------
+    prefix : bytes
+        GUID prefix of the sender, 12 bytes.
+
+    Returns
+    -------
+    bytes
+        20 bytes: magic, version, vendor and prefix.
+    """
     return MAGIC + VERSION + VENDOR + prefix
 
 
 def info_ts(wall: float) -> bytes:
-    """Return an INFO_TS of a time since 1970, s (§9.4.5.11)."""
+    """Return an INFO_TS of a time since 1970, s (§9.4.5.11).
+
+    Parameters
+    ----------
+    wall : float
+        Time, s since 1970.
+    """
+    # Truncation is right, because times since 1970 are positive.
     seconds = int(wall)
     return _SUB_TIME.pack(
         INFO_TS,
@@ -152,12 +189,19 @@ def info_ts(wall: float) -> bytes:
         8,
         # The wire has 32 bits of seconds, which end in the year 2106.
         seconds & 0xFFFFFFFF,
+        # The fraction counts 2^-32 s, like the timestamps of NTP.
         int((wall - seconds) * 0x100000000) & 0xFFFFFFFF,
     )
 
 
 def info_dst(prefix: bytes) -> bytes:
-    """Return an INFO_DST (§9.4.5.9)."""
+    """Return an INFO_DST (§9.4.5.9).
+
+    Parameters
+    ----------
+    prefix : bytes
+        GUID prefix of the addressed participant, 12 bytes.
+    """
     return _SUB_HEAD.pack(INFO_DST, LITTLE, PREFIX_BYTES) + prefix
 
 
@@ -169,7 +213,7 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
     pair : bytes
         Entity ids of reader and writer.
     number : int
-        Sequence number.
+        Sequence number of the sample, from 1.
     payload : bytes
         Payload with its 4 bytes of encapsulation.
     inline : bytes
@@ -205,6 +249,15 @@ def data_head(pair: bytes, number: int, size: int) -> bytes:
     """Return the head of a DATA without inline QoS; see `data`.
 
     A payload of `size` bytes, a multiple of 4, must follow.
+
+    Parameters
+    ----------
+    pair : bytes
+        Entity ids of reader and writer, 8 bytes.
+    number : int
+        Sequence number of the sample, from 1.
+    size : int
+        Bytes of the payload with its padding.
     """
     return _SUB_DATA.pack(
         DATA,
@@ -219,8 +272,16 @@ def data_head(pair: bytes, number: int, size: int) -> bytes:
 
 
 def for_reader(submessage: bytes, reader: bytes) -> bytes:
-    """Return a DATA submessage addressed to one reader."""
-    # The reader's entity id stands after the header (4 bytes), extra flags and offset
+    """Return a DATA submessage addressed to one reader.
+
+    Parameters
+    ----------
+    submessage : bytes
+        DATA with its submessage header.
+    reader : bytes
+        Entity id of the reader, 4 bytes.
+    """
+    # The reader's entity id follows after the header (4 bytes), extra flags and offset
     # (2 each).
     return submessage[:8] + reader + submessage[12:]
 
@@ -229,8 +290,21 @@ def data_key(pair: bytes, number: int, inline: bytes, key: bytes) -> bytes:
     """Return a DATA about an instance, such as its disposal.
 
     It has inline QoS and the serialised key.
+
+    Parameters
+    ----------
+    pair : bytes
+        Entity ids of reader and writer, 8 bytes.
+    number : int
+        Sequence number of the sample, from 1.
+    inline : bytes
+        Inline QoS with its sentinel.
+    key : bytes
+        Serialised key with its 4 bytes of encapsulation.
     """
     body = inline + key + bytes(-len(key) & 3)
+    # The inline QoS carries the status: whether the instance was disposed or
+    # unregistered.
     flags = LITTLE | INLINE_QOS | WITH_KEY
     length = DATA_HEAD_BYTES + len(body)
     return (
@@ -260,8 +334,26 @@ def data_frag(
     """Return a DATA_FRAG with one fragment, counted from 1 (§9.4.5.4).
 
     It is padded to a multiple of 4 bytes.
+
+    Parameters
+    ----------
+    pair : bytes
+        Entity ids of reader and writer, 8 bytes.
+    number : int
+        Sequence number of the sample.
+    fragment : int
+        Number of the fragment, from 1.
+    fragment_size : int
+        Size of all fragments except the last, bytes, below 65536.
+    sample_size : int
+        Size of the whole sample, bytes.
+    part : bytes
+        Bytes of the fragment.
+    inline : bytes
+        Inline QoS with its sentinel, or empty. It is sent with each fragment.
     """
     body = inline + part + bytes(-len(part) & 3)
+    # Each fragment repeats the inline QoS, because any of them may arrive first.
     flags = LITTLE | (INLINE_QOS if inline else 0)
     head = _SUB_DATA_FRAG.pack(
         DATA_FRAG,
@@ -283,7 +375,19 @@ def data_frag(
 def heartbeat(
     reader: bytes, writer: bytes, first: int, last: int, count: int, final: bool = False
 ) -> bytes:
-    """Return a HEARTBEAT (§9.4.5.7)."""
+    """Return a HEARTBEAT (§9.4.5.7).
+
+    Parameters
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each; `ANY` for all matched readers.
+    first, last : int
+        Lowest and highest number that the writer has; last = first − 1 for none.
+    count : int
+        Number that rises with each HEARTBEAT of the writer, at most `MAX_COUNT`.
+    final : bool
+        Whether readers need not answer.
+    """
     return _SUB_HEARTBEAT.pack(
         HEARTBEAT,
         LITTLE | FINAL if final else LITTLE,
@@ -299,17 +403,27 @@ def heartbeat(
 
 
 def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
-    """Return the number of bits and the words of a set; numbers beyond it are left out."""
+    """Return the number of bits and the words of a set; numbers beyond it are left out.
+
+    Parameters
+    ----------
+    base : int
+        Number that bit 0 represents.
+    numbers : iterable of int
+        Members of the set, in any order.
+    """
+    # Room for all words, because the highest member is known only at the end.
     words = [0] * (MAX_SET_BITS // 32)
     bits = 0
     for number in numbers:
         k = number - base
+        # A later message requests the numbers beyond the set.
         if 0 <= k < MAX_SET_BITS:
             # Bit 0 of a set is the highest bit of its first word (§9.4.2.6).
             words[k >> 5] |= 1 << 31 - (k & 31)
             bits = max(bits, k + 1)
 
-    # Only the words up to the last set bit are sent (§9.4.2.6).
+    # Send only the words up to the last set bit (§9.4.2.6).
     return bits, words[: bits + 31 >> 5]
 
 
@@ -324,6 +438,19 @@ def acknack(
     """Return an ACKNACK (§9.4.5.2).
 
     All samples below `base` have arrived, and `missing` are requested.
+
+    Parameters
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each.
+    base : int
+        Lowest number that has not arrived.
+    missing : iterable of int
+        Requested numbers; numbers beyond ``base + 255`` are left out.
+    count : int
+        Number that rises with each ACKNACK of the reader, at most `MAX_COUNT`.
+    final : bool
+        Whether the writer need not answer.
     """
     bits, words = _words(base, missing)
     n = len(words)
@@ -337,7 +464,17 @@ def acknack(
 def gap(
     reader: bytes, writer: bytes, start: int, base: int, numbers: Iterable[int] = ()
 ) -> bytes:
-    """Return a GAP: start to base − 1 and `numbers` are irrelevant (§9.4.5.5)."""
+    """Return a GAP: start to base − 1 and `numbers` are irrelevant (§9.4.5.5).
+
+    Parameters
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each; `ANY` for all matched readers.
+    start, base : int
+        First irrelevant number, and the number after the irrelevant range.
+    numbers : iterable of int
+        Further irrelevant numbers; numbers beyond ``base + 255`` are left out.
+    """
     bits, words = _words(base, numbers)
     n = len(words)
     return (
@@ -361,6 +498,17 @@ def nack_frag(
     """Return a NACK_FRAG: a request for fragments of a sample (§9.4.5.13).
 
     `fragments` are counted from 1, in rising order, and not empty.
+
+    Parameters
+    ----------
+    reader, writer : bytes
+        Entity ids, 4 bytes each.
+    number : int
+        Sequence number of the sample.
+    fragments : list of int
+        Requested fragments; numbers beyond 255 after the first are left out.
+    count : int
+        Number that rises with each NACK_FRAG of the reader, at most `MAX_COUNT`.
     """
     # A set starts at its first number, so it reaches as far as its 256 bits allow.
     base = fragments[0]

@@ -5,17 +5,17 @@ Source: DDSI-RTPS 2.5, §8.4.7 to §8.4.9 (the stateful writer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from botyard.protocols.rtps import submessages, wire
-from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.history import Directed, Fragmented, History, Submessage
 from botyard.protocols.rtps.limits import MAX_ASSEMBLIES, MAX_FRAGMENTS_AGAIN
 from botyard.protocols.rtps.matchedreaders import MatchedReaders, ReaderProxy
 from botyard.protocols.rtps.outbox import Destination
+from botyard.protocols.rtps.pendingwriters import PendingWriters
+from botyard.protocols.rtps.resending import HEADS_BYTES, FragmentJob, ResendJob
 from botyard.protocols.rtps.wire import ANY
 
 REMIND_AFTER_S: Final = 0.15
@@ -32,37 +32,27 @@ Readers report missing samples on their own.
 HEARTBEAT_EVERY_S: Final = 0.01
 """Shortest interval of a writer's HEARTBEATs to all of its readers, s.
 
-In a slower stream, one follows each sample.
+In a slower stream, a HEARTBEAT follows each sample.
 """
-_HEADS_BYTES: Final = 64
-"""Room for headers of submessages in a datagram, bytes."""
 _MAX_NAMED: Final = 16
-"""Number of readers at one address above which a single HEARTBEAT asks all."""
+"""Number of readers at one address above which one HEARTBEAT is sent to all of them."""
 
 H = TypeVar("H", bound=History)
 
 
-@dataclass(slots=True)
-class PendingWriters:
-    """Writers of a participant with unannounced or unacknowledged samples.
-
-    Attributes
-    ----------
-    written : dict of Writer
-        Writers that have written since their last HEARTBEAT.
-    unacknowledged : dict of Writer
-        Writers whose readers have not acknowledged all samples.
-    callbacks : Callbacks
-        Calls into programs.
-    """
-
-    callbacks: Callbacks
-    written: dict[Writer[Any], None] = field(default_factory=dict)
-    unacknowledged: dict[Writer[Any], None] = field(default_factory=dict)
-
-
 class Writer(MatchedReaders, Generic[H]):
     """Writer of a topic; made by `Participant.writer`.
+
+    Parameters
+    ----------
+    data : EndpointData
+        Description of the writer.
+    pending : PendingWriters
+        Writers of the participant with work to do.
+    history : History
+        Samples that it keeps, empty at first.
+    changed : callable
+        Called after matches or losses of readers.
 
     Attributes
     ----------
@@ -75,7 +65,7 @@ class Writer(MatchedReaders, Generic[H]):
     heartbeat_at : float
         Earliest time of its next HEARTBEAT, s.
     remind_at : float
-        Time at which its readers are asked for acknowledgements, s.
+        Time at which its readers must acknowledge samples, or are reminded, s.
     """
 
     # Many writers write in the same step, so slots keep their state in few cache lines.
@@ -103,7 +93,7 @@ class Writer(MatchedReaders, Generic[H]):
     def __init__(
         self,
         data: EndpointData,
-        pending: PendingWriters,
+        pending: PendingWriters[Writer[Any]],
         history: H,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -128,18 +118,31 @@ class Writer(MatchedReaders, Generic[H]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a sample is of use: it has readers, or is kept for late ones."""
+        """Whether there are readers for a sample, or it is kept for late readers."""
         return self._keeps or bool(self._proxies)
 
     @property
     def kept(self) -> History:
-        """Kept samples."""
+        """History with the kept samples."""
         return self._history
 
-    # -- readers come and go
+    # -- matching of readers
 
     def match(self, reader: EndpointData, destination: Destination, now: float) -> None:
-        """Match a reader."""
+        """Match a reader.
+
+        A late reader of a kept topic gets the kept samples; any other starts with the
+        next sample.
+
+        Parameters
+        ----------
+        reader : EndpointData
+            A compatible reader.
+        destination : Destination
+            Address of the reader.
+        now : float
+            Time of the caller's clock, s.
+        """
         is_reliable = reader.qos.reliable and self.data.qos.reliable
         start = 0 if self._keeps and reader.qos.is_kept else self.number
         proxy = ReaderProxy(
@@ -175,7 +178,7 @@ class Writer(MatchedReaders, Generic[H]):
             self._join(proxy)
 
     def close(self) -> None:
-        """Send and keep nothing more; the readers are unmatched later."""
+        """Stop sending, and drop all samples; the caller unmatches the readers later."""
         self._keeps = False
         self._history.clear()
         self._pending.written.pop(self, None)
@@ -186,7 +189,9 @@ class Writer(MatchedReaders, Generic[H]):
         return self._proxies.get(proxy.guid) is proxy
 
     def _tell(self) -> None:
-        """Schedule one call of `changed` for all matches and losses until then."""
+        """Schedule one call of `changed`, for all matches and losses that happen before
+        this call.
+        """
         if not self._is_telling:
             self._is_telling = True
             self._pending.callbacks.add(self._changed)
@@ -198,7 +203,7 @@ class Writer(MatchedReaders, Generic[H]):
     # -- writing
 
     def _send(self, sample: Submessage | Fragmented, now: float) -> None:
-        """Send a sample to all readers."""
+        """Send a sample to all matched readers."""
         for destination in self._groups:
             if isinstance(sample, Submessage):
                 destination.add(sample.data)
@@ -208,7 +213,7 @@ class Writer(MatchedReaders, Generic[H]):
         self._sent(now)
 
     def _sent(self, now: float) -> None:
-        """Record that a sample was sent to all readers."""
+        """Record that the last sample was sent to all readers, and demand or schedule answers."""
         # Readers may acknowledge up to here; later numbers were sent to single readers.
         self._broadcast = self.number
         if self._reliable:
@@ -227,17 +232,37 @@ class Writer(MatchedReaders, Generic[H]):
         sample: Fragmented,
         only: list[int] | None = None,
     ) -> None:
+        """Start to send a sample in fragments, unless it is being sent to that address.
+
+        Parameters
+        ----------
+        destination : Destination
+            Address of the readers.
+        prefix : bytes
+            GUID prefix of the addressed participant; empty for all at this address.
+        reader : bytes
+            Entity id of the reader; `ANY` for all matched readers.
+        number : int
+            Sequence number of the sample.
+        sample : Fragmented
+            Sample whose fragments are sent.
+        only : list of int, optional
+            Fragments to send, from 1. By default all are sent.
+        """
         # Several readers of one address may request the same sample; it is sent once.
         if not self._is_sending(destination, number):
             self._sending.setdefault(destination, set()).add(number)
-            destination.start(_FragmentJob(self, number, sample, prefix, reader, only))
+            size = destination.fragment_size(len(sample))
+            destination.start(
+                FragmentJob(self, number, sample, size, prefix, reader, only)
+            )
 
     def _is_sending(self, destination: Destination, number: int) -> bool:
         """Return whether fragments of a sample are being sent to an address."""
         return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
-        """Ask the readers of an address for missing fragments."""
+        """Request a report of missing fragments from the readers at an address."""
         numbers = self._sending.get(destination)
         if numbers is not None:
             numbers.discard(number)
@@ -265,11 +290,11 @@ class Writer(MatchedReaders, Generic[H]):
         return self._count
 
     def _heartbeat(self, proxy: ReaderProxy) -> None:
-        """Demand an answer of one reader."""
+        """Demand an answer from one reader."""
         first = self._history.first(self.number)
         # Samples from before its match must not count as missing. A greater first
-        # number in the HEARTBEAT would say so as well, but Cyclone DDS takes that
-        # number for all readers of a process, and drops the samples of its latched
+        # number in the HEARTBEAT would have the same effect, but Cyclone DDS applies
+        # that number to all readers of a process, and drops the samples of its latched
         # readers.
         if first <= proxy.start and proxy.acked <= proxy.start:
             gap = wire.gap(proxy.entity, self.entity, first, proxy.start + 1)
@@ -281,7 +306,7 @@ class Writer(MatchedReaders, Generic[H]):
         proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
-        """Return a HEARTBEAT for a reader of a participant that has not answered yet."""
+        """Return a HEARTBEAT for a reader whose participant has not answered yet."""
         return wire.heartbeat(
             reader,
             self.entity,
@@ -296,7 +321,13 @@ class Writer(MatchedReaders, Generic[H]):
         self._pending.unacknowledged[self] = None
 
     def send_heartbeat(self, now: float) -> None:
-        """Add a HEARTBEAT to the datagrams of the samples that are about to be sent."""
+        """Add a HEARTBEAT to the datagrams of the samples that are about to be sent.
+
+        Parameters
+        ----------
+        now : float
+            Time, s. At intervals of `DEMAND_EVERY_S` it demands an answer.
+        """
         is_demanding = now >= self._demand_at
         if is_demanding:
             self._demand_at = now + DEMAND_EVERY_S
@@ -322,10 +353,17 @@ class Writer(MatchedReaders, Generic[H]):
         self._wait(now)
 
     def remind(self, now: float, most: int) -> int:
-        """Demand an answer of readers that have not acknowledged all samples.
+        """Demand an answer from readers that have not acknowledged all samples.
 
-        The interval grows from round to round. Returns the number of asked readers, at
-        most `most`.
+        The interval grows from round to round. Returns the number of handled readers,
+        at most `most`.
+
+        Parameters
+        ----------
+        now : float
+            Time of the caller's clock, s.
+        most : int
+            Limit of the readers that this call handles.
         """
         lacking = self._lacking
         if not lacking:
@@ -337,7 +375,7 @@ class Writer(MatchedReaders, Generic[H]):
                 self._pending.unacknowledged.pop(self, None)
                 return 0
 
-            # Taken from the end, so that the oldest readers come first.
+            # Readers are popped from the end, so that the oldest readers are the first.
             lacking.reverse()
 
         asked = 0
@@ -355,22 +393,34 @@ class Writer(MatchedReaders, Generic[H]):
 
         return asked
 
-    # -- what readers say
+    # -- messages of readers
 
     def acknack(
         self, guid: bytes, said: submessages.AckNack, is_final: bool, now: float
     ) -> None:
-        """Process an ACKNACK of a reader."""
+        """Process an ACKNACK of a reader.
+
+        Parameters
+        ----------
+        guid : bytes
+            GUID of the reader, 16 bytes. An unknown one is ignored.
+        said : AckNack
+            Acknowledged and requested numbers.
+        is_final : bool
+            Whether the reader needs no HEARTBEAT.
+        now : float
+            Time of the caller's clock, s.
+        """
         proxy = self._proxies.get(guid)
         if proxy is None or not proxy.is_reliable or said.base > self.number + 1:
             return
-        # The first ACKNACK of a reader, which announces it.
+        # This is the first ACKNACK of the reader, which announces it.
         is_first = said.base <= 1 and not said.missing and not is_final
         if said.serial <= proxy.count:
             if not is_first:
                 return
-            # Its participant had lost ours unnoticed: the reader starts again, and has
-            # all that it has acknowledged.
+            # The reader's participant had removed this one without notice: the reader
+            # starts again, and has all samples that it has acknowledged.
             if not (self._keeps and self.matched[guid].qos.is_kept):
                 proxy.start = proxy.acked
                 group = self._groups[proxy.destination]
@@ -384,7 +434,7 @@ class Writer(MatchedReaders, Generic[H]):
             self._progress()
 
         if said.missing:
-            # Falling order, so that `pop` takes the lowest number.
+            # The order is falling, so that `pop` returns the lowest number.
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
             self._wait(now)
@@ -394,14 +444,24 @@ class Writer(MatchedReaders, Generic[H]):
                 self._wait(now)
 
     def _serve(self, proxy: ReaderProxy) -> None:
-        # One job at a time for each reader; a new request replaces the rest of the old
-        # one.
+        # Each reader has one job at a time; a new request replaces the remaining
+        # numbers of the old one.
         if proxy.requested and not proxy.is_served:
             proxy.is_served = True
-            proxy.destination.start(_ResendJob(self, proxy))
+            proxy.destination.start(ResendJob(self, proxy))
 
     def nack_frag(self, guid: bytes, said: submessages.NackFrag, now: float) -> None:
-        """Process a NACK_FRAG of a reader: at most 256 fragments are sent again."""
+        """Process a NACK_FRAG of a reader: at most 256 fragments are sent again.
+
+        Parameters
+        ----------
+        guid : bytes
+            GUID of the reader, 16 bytes. An unknown one is ignored.
+        said : NackFrag
+            Sample and its requested fragments.
+        now : float
+            Time of the caller's clock, s.
+        """
         proxy = self._proxies.get(guid)
         if (
             proxy is None
@@ -419,9 +479,15 @@ class Writer(MatchedReaders, Generic[H]):
         ):
             return
 
-        wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
+        size = proxy.destination.fragment_size(len(kept))
+        count = kept.count(size)
+        wanted = [n for n in said.fragments if n <= count][:MAX_FRAGMENTS_AGAIN]
+        # The fragments or the answer to them may be lost, so the intervals of reminders
+        # grow from the lowest one again.
+        if wanted:
+            self._wait(now)
         if wanted and proxy.may_have(
-            said.number, len(wanted) * kept.fragment_size, now
+            said.number, len(wanted) * size, now, in_fragments=True
         ):
             self._send_fragments(
                 proxy.destination, proxy.prefix, proxy.entity, said.number, kept, wanted
@@ -430,7 +496,15 @@ class Writer(MatchedReaders, Generic[H]):
     def sample_for(
         self, proxy: ReaderProxy, number: int
     ) -> bytes | Submessage | Fragmented | None:
-        """Return a kept sample; None if it is irrelevant for that reader."""
+        """Return a kept sample; None if it is irrelevant for that reader.
+
+        Parameters
+        ----------
+        proxy : ReaderProxy
+            State of the reader.
+        number : int
+            Sequence number of the sample.
+        """
         if number <= proxy.start:
             return None
         kept = self._history.get(number)
@@ -439,9 +513,9 @@ class Writer(MatchedReaders, Generic[H]):
         return kept
 
     def irrelevant_until(self, proxy: ReaderProxy, number: int) -> int:
-        """Return the first relevant number from an irrelevant one on.
+        """Return the first relevant number above an irrelevant one.
 
-        Without a relevant one the result is the number after the last.
+        If no relevant number follows, the result is the number after the last sample.
         """
         number = max(number, proxy.start) + 1
         while (number := self._history.next(number, self.number)) <= self.number:
@@ -455,6 +529,17 @@ class Writer(MatchedReaders, Generic[H]):
         self, proxy: ReaderProxy, number: int, destination: Destination, now: float
     ) -> int:
         """Send a requested sample to a reader, or a GAP if there is none.
+
+        Parameters
+        ----------
+        proxy : ReaderProxy
+            State of the reader. Requests that a GAP answers are removed.
+        number : int
+            Requested sequence number.
+        destination : Destination
+            Address of the reader.
+        now : float
+            Time of the caller's clock, s.
 
         Returns
         -------
@@ -470,27 +555,27 @@ class Writer(MatchedReaders, Generic[H]):
             destination.add(
                 wire.gap(proxy.entity, self.entity, number, base), proxy.prefix
             )
-            return _HEADS_BYTES
+            return HEADS_BYTES
 
         if isinstance(kept, Fragmented):
             if not self._is_sending(destination, number):
-                if not proxy.may_have(number, len(kept), now):
+                if not proxy.may_have(number, len(kept), now, in_fragments=True):
                     return 0
                 reader = (
                     ANY
-                    # To all readers of the address if the sample is for all, because
-                    # they probably lost it as well.
+                    # Sent to all readers of the address if the sample is for all,
+                    # because the others have probably lost it as well.
                     if self._groups[proxy.destination].start < number
                     else proxy.entity
                 )
                 self._send_fragments(destination, proxy.prefix, reader, number, kept)
 
-            return _HEADS_BYTES
+            return HEADS_BYTES
 
         if not proxy.may_have(number, len(kept), now):
             return 0
-        # Addressed to one reader, because others may have matched too late to get this
-        # sample.
+        # The sample is addressed to one reader, because others may have matched too
+        # late to get it.
         if isinstance(kept, Submessage):
             again = wire.for_reader(kept.data, proxy.entity)
         else:
@@ -512,83 +597,4 @@ class Writer(MatchedReaders, Generic[H]):
         return kept is sample or (isinstance(kept, Directed) and kept.sample is sample)
 
     def _progress(self) -> None:
-        """Drop samples that no reader needs any more; overridden by subclasses."""
-
-
-class _ResendJob:
-    """Job that sends the samples which a reader has requested.
-
-    A HEARTBEAT follows, so that the reader requests more at once.
-    """
-
-    def __init__(self, writer: Writer[H], proxy: ReaderProxy) -> None:
-        self._writer, self._proxy = writer, proxy
-
-    def step(self, destination: Destination, now: float) -> bool:
-        """Send about a datagram of the samples; see `Job`."""
-        writer, proxy = self._writer, self._proxy
-        if not writer.serves(proxy):
-            return True
-        room = destination.limit - _HEADS_BYTES
-        while proxy.requested and room > 0:
-            size = writer.resend(proxy, proxy.requested.pop(), destination, now)
-            # The reader is over its budget, and will ask again.
-            if size == 0:
-                proxy.requested.clear()
-            room -= size
-
-        if proxy.requested:
-            return False
-        writer.resent(proxy)
-        return True
-
-
-class _FragmentJob:
-    """Job that sends the fragments of a sample, all or some."""
-
-    def __init__(
-        self,
-        writer: Writer[H],
-        number: int,
-        sample: Fragmented,
-        prefix: bytes,
-        reader: bytes,
-        only: list[int] | None,
-    ) -> None:
-        self._writer, self._number, self._sample = writer, number, sample
-        self._prefix = prefix
-        self._pair = reader + writer.entity
-        self._fragments: Iterator[int] = iter(
-            only if only is not None else range(1, sample.count + 1)
-        )
-
-    def step(self, destination: Destination, now: float) -> bool:
-        """Send about a datagram of the fragments; see `Job`."""
-        sample = self._sample
-        size, payload = sample.fragment_size, sample.payload
-        # A newer sample has replaced it, so the rest is of no use.
-        if not self._writer.is_kept(self._number, sample):
-            self._writer.fragments_sent(destination, self._number)
-            return True
-
-        for _ in range(
-            max(1, (destination.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))
-        ):
-            fragment = next(self._fragments, 0)
-            if not fragment:
-                self._writer.fragments_sent(destination, self._number)
-                return True
-
-            part = payload[(fragment - 1) * size : fragment * size]
-            submessage = wire.data_frag(
-                self._pair,
-                self._number,
-                fragment,
-                size,
-                len(payload),
-                part,
-                sample.inline,
-            )
-            destination.add(submessage, self._prefix)
-
-        return False
+        """Drop samples that no reader needs any more; subclasses override this method."""

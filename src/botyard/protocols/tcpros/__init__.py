@@ -5,5 +5,5 @@ from typing import Final
 MASTER_PORT: Final = 11311
 """Default port of a master.
 
-It is here because options name it also in runs without ROS.
+It is defined here, because help texts of options show it also in runs without ROS.
 """

@@ -20,7 +20,7 @@ MAX_NAME: Final = 256
 """Longest name of a node, topic, service or type, characters."""
 MAX_KEY: Final = 1024
 """Longest key of a parameter, characters."""
-# \Z, because $ also matches before a line break at the end.
+# \Z in place of $, which also matches before a line break at the end.
 _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
@@ -36,7 +36,18 @@ def _is_text(value: object, limit: int) -> bool:
 
 
 def caller(value: Any) -> str:
-    """Validate the caller's id, which is only displayed."""
+    """Validate the caller's id, which is only displayed.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not a printable text of at most `MAX_NAME` characters.
+    """
     if not _is_text(value, MAX_NAME):
         raise PeerError(
             f"expected the caller's name, at most {MAX_NAME} printable characters"
@@ -46,33 +57,88 @@ def caller(value: Any) -> str:
 
 
 def name(value: Any) -> str:
-    """Validate a name of a node, topic or service, absolute or not."""
+    """Validate a name of a node, topic or service, absolute or not.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not a name of at most `MAX_NAME` characters.
+    """
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _NAME.match(value)):
         raise PeerError(f"expected a name in the graph, found {shown(value)!r}")
     return value
 
 
 def type_name(value: Any) -> str:
-    """Validate a message type."""
+    """Validate a message type.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call; ``*`` means any type.
+
+    Raises
+    ------
+    PeerError
+        The value is not a type of at most `MAX_NAME` characters.
+    """
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _TYPE.match(value)):
         raise PeerError(f"expected a type, found {shown(value)!r}")
     return value
 
 
 def uri(value: Any) -> str:
-    """Validate the address of a node."""
+    """Validate the address of a node.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not an address ``http://host:port``.
+    """
     address(value)
     return str(value)
 
 
 def service_uri(value: Any) -> str:
-    """Validate the address of a service."""
+    """Validate the address of a service.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not an address ``rosrpc://host:port``.
+    """
     address(value, "rosrpc")
     return str(value)
 
 
 def key(value: Any) -> str:
-    """Validate the key of a parameter."""
+    """Validate the key of a parameter.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not a printable text of 1 to `MAX_KEY` characters.
+    """
     if not (value and _is_text(value, MAX_KEY)):
         raise PeerError(
             f"expected the key of a parameter, at most {MAX_KEY} printable "
@@ -83,7 +149,23 @@ def key(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Validate a text for display, and shorten it."""
+    """Validate a text for display, and shorten it.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Returns
+    -------
+    str
+        At most `MAX_TEXT` printable characters.
+
+    Raises
+    ------
+    PeerError
+        The value is not a text.
+    """
     if not isinstance(value, str):
         raise PeerError(f"expected a text, found {type(value).__name__}")
     # A text for display may come from any program on the network.
@@ -91,12 +173,34 @@ def text(value: Any) -> str:
 
 
 def space(value: Any) -> str:
-    """Validate a namespace; an empty one means all names."""
+    """Validate a namespace; an empty one means all names.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is neither empty nor a name.
+    """
     return name(value) if value else ""
 
 
 def protocols(value: Any) -> list[str]:
-    """Validate a list ``[[name, …], …]`` of protocols, and return their names."""
+    """Validate a list ``[[name, …], …]`` of protocols, and return their names.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a call.
+
+    Raises
+    ------
+    PeerError
+        The value is not such a list.
+    """
     if not isinstance(value, list) or not all(
         isinstance(p, list) and p and isinstance(p[0], str) for p in value
     ):
@@ -174,6 +278,20 @@ def checked(
 ) -> tuple[Any, ...]:
     """Validate the arguments of a call.
 
+    Parameters
+    ----------
+    table : mapping of str to Method
+        `MASTER` or `SLAVE`.
+    method : str
+        Name of the method, from the peer.
+    args : tuple
+        Arguments from the peer; see `xmlrpc.Document`.
+
+    Returns
+    -------
+    tuple
+        Valid arguments; texts for display are shortened.
+
     Raises
     ------
     PeerError
@@ -181,7 +299,7 @@ def checked(
     """
     known = table.get(method)
     if known is None:
-        raise PeerError(f"no method {shown(method)!r}")
+        raise PeerError(f"expected a method of the API, found {shown(method)!r}")
     checks = known.needed + known.more
     # rospy and roscpp send optional arguments by position.
     if not len(known.needed) <= len(args) <= len(checks):
@@ -201,6 +319,17 @@ def checked(
 
 def answer(value: Any) -> tuple[int, str, Any]:
     """Validate an answer of either API: code, status, value.
+
+    Parameters
+    ----------
+    value : object
+        Value of a response, from the peer.
+
+    Returns
+    -------
+    tuple of (int, str, object)
+        Code (1 success, 0 failure, −1 fault of the caller), status for display, and
+        value, which is not validated.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """XML-RPC over HTTP/1.1, client and server, sans-I/O.
 
 h11 handles keep-alive, Content-Length, chunks and interim responses. A client requests
-``Connection: close``, but takes the response when it is complete, whether the peer
+``Connection: close``, but accepts the response when it is complete, whether the peer
 closes or not.
 """
 
@@ -22,21 +22,21 @@ MAX_HEAD: Final = 16 << 10
 MAX_URI: Final = 1024
 """Longest address, characters."""
 _FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
-"""Chunks of an answer that are always accepted, and mean length of others.
+"""Number of chunks that each answer may have, and bytes for each further chunk.
 
-The length is in bytes. Processing a chunk costs as much as hundreds of bytes.
+The processing of a chunk costs as much time as hundreds of bytes.
 """
 _INTERIM_RESPONSES: Final = 8
 """Limit of interim responses (1xx) before the final one."""
 
 
 class HttpError(PeerError):
-    """Refused request.
+    """Error of a request that the server refuses.
 
     Parameters
     ----------
     status : int
-        HTTP status.
+        HTTP status of the response.
     text : str
         Expected and found values.
     """
@@ -53,7 +53,7 @@ class Call:
     Attributes
     ----------
     method : str
-        Name.
+        Name of the method.
     args : tuple
         Arguments; see `botyard.protocols.tcpros.xmlrpc.Document`.
     """
@@ -65,7 +65,8 @@ class Call:
 class Calls:
     """Server's side of one connection.
 
-    It returns one call at a time, and the next one after the last has been answered.
+    It returns one call at a time: the next call follows after the answer to the last
+    one.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,13 @@ class Calls:
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def feed_bytes(self, data: bytes) -> None:
-        """Feed received bytes."""
+        """Feed received bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream. Empty data is ignored.
+        """
         if data:
             self._http.receive_data(data)
 
@@ -106,7 +113,7 @@ class Calls:
                     error.error_status_hint, f"not HTTP: {shown(error, 200)}"
                 ) from None
 
-            # Paused: the next request waits until this one is answered.
+            # h11 is paused: the next request waits until this one is answered.
             if event is h11.NEED_DATA or event is h11.PAUSED:
                 return None
             if isinstance(event, h11.Request):
@@ -123,7 +130,7 @@ class Calls:
                 except PeerError as error:
                     raise HttpError(400, str(error)) from None
 
-                # A response where a call belongs: the peer has mixed up the roles.
+                # The peer has sent a response instead of a call.
                 if document.method is None:
                     raise HttpError(400, "XML-RPC: expected a call, found a response")
                 return Call(document.method, document.values)
@@ -180,10 +187,15 @@ class Calls:
             Document of `botyard.protocols.tcpros.xmlrpc.response`, passed through
             without a copy.
 
+        Returns
+        -------
+        list of bytes
+            Parts to be sent in order; the last holds `body` itself.
+
         Raises
         ------
         HttpError
-            The connection is in a state without a response.
+            No call waits for a response.
         """
         head = [
             ("Server", "botyard"),
@@ -204,7 +216,12 @@ class Calls:
     def refuse(self, error: HttpError) -> bytes:
         """Return the error response to an invalid request; the connection then ends.
 
-        It is empty if no response can be sent.
+        The response is empty if none can be sent.
+
+        Parameters
+        ----------
+        error : HttpError
+            Error of `next_call`, with the HTTP status.
         """
         # A part of a response has already been sent, so another status is impossible.
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
@@ -234,6 +251,11 @@ class Calls:
 def encode_response(value: Any) -> bytes:
     """Return a whole response document.
 
+    Parameters
+    ----------
+    value : object
+        Value of a type that `xmlrpc.pieces` accepts.
+
     Raises
     ------
     PeerError
@@ -252,9 +274,16 @@ class ClientCall:
     method : str
         Name of the method.
     args : tuple
-        Its arguments.
+        Arguments of the method.
     limit : int
         Longest accepted response, bytes.
+
+    Attributes
+    ----------
+    address : (str, int)
+        Host and port to connect to.
+    request : bytes
+        Whole HTTP request to send.
 
     Raises
     ------
@@ -269,10 +298,12 @@ class ClientCall:
         self.address = address(uri)
         parts = urlsplit(uri)
         body = xmlrpc.encode_call(method, args)
+
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
         self._reader = xmlrpc.Reader(limit)
         self._chunks = self._length = self._interim = 0
         self._status = 0
+
         head = [
             ("Host", parts.netloc.rpartition("@")[2]),
             ("User-Agent", "botyard"),
@@ -280,6 +311,7 @@ class ClientCall:
             ("Content-Length", str(len(body))),
             ("Connection", "close"),
         ]
+
         try:
             self.request: bytes = b"".join(
                 self._http.send(e) or b""
@@ -300,6 +332,11 @@ class ClientCall:
     def feed_bytes(self, data: bytes) -> None:
         """Feed received bytes; empty if the peer has closed the connection.
 
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream.
+
         Raises
         ------
         PeerError
@@ -316,7 +353,7 @@ class ClientCall:
                     self._interim += 1
                     if self._interim > _INTERIM_RESPONSES:
                         raise PeerError(
-                            f"more than {_INTERIM_RESPONSES} interim responses"
+                            f"expected at most {_INTERIM_RESPONSES} interim responses"
                         )
                 elif isinstance(event, h11.Response):
                     self._begin(event)
@@ -325,9 +362,9 @@ class ClientCall:
                 elif isinstance(event, h11.EndOfMessage):
                     self.is_complete = True
                 else:
-                    raise PeerError("the connection ended before the answer")
+                    raise PeerError("the connection ended before the answer started")
         except h11.RemoteProtocolError as error:
-            # End of the stream: h11 then reports a message that was cut off.
+            # At the end of the stream, h11 reports a message that was cut off.
             if not data:
                 raise PeerError(
                     "the connection ended before the answer was complete"
@@ -357,6 +394,8 @@ class ClientCall:
     def value(self) -> Any:
         """Return the returned value.
 
+        It must be called when `is_complete` is true.
+
         Raises
         ------
         PeerError
@@ -371,10 +410,18 @@ class ClientCall:
 def address(uri: str, scheme: str = "http") -> tuple[str, int]:
     """Return host and port of an address.
 
+    Parameters
+    ----------
+    uri : str
+        Address from a peer. Texts with blanks, control characters or more than
+        `MAX_URI` characters are invalid.
+    scheme : str
+        ``http`` for nodes, ``rosrpc`` for services.
+
     Raises
     ------
     PeerError
-        It has another scheme, or no port.
+        The address has another scheme, or no port.
     """
     host, port, found = None, None, ""
     # `urlsplit` accepts blanks and control characters, which could inject a header.

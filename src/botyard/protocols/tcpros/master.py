@@ -23,6 +23,8 @@ from botyard.protocols.tcpros.parameterserver import Parameters, resolved
 Answer = list[Any]
 MAX_ENTRIES: Final = 100_000
 """Limit of the registrations of all nodes: enough for thousands of simulated robots."""
+# The limit is a quarter, so that three misbehaving addresses still leave room for
+# others.
 MAX_ENTRIES_EACH: Final = MAX_ENTRIES // 4
 """Limit of the registrations from one address, except from this machine."""
 MAX_WATCHERS: Final = 20_000
@@ -51,8 +53,8 @@ NO_NODE: Final = "unknown node"
 class Notice(NamedTuple):
     """Pending call to a node.
 
-    Its arguments are computed when it is made, so only the newest of each kind is
-    needed.
+    The arguments are computed when the call is made, so only the newest call of each
+    kind is needed.
 
     Attributes
     ----------
@@ -76,6 +78,13 @@ class Master:
     ----------
     uri : str
         Its address, as reported by getUri.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        Tree of the parameter server.
+    notices : list of Notice
+        Pending calls to nodes, oldest first. The server removes them.
     """
 
     def __init__(self, uri: str) -> None:
@@ -83,24 +92,27 @@ class Master:
         self.parameters = Parameters()
         self.notices: list[Notice] = []
         self.is_own: Callable[[str], bool] = lambda _uri: False
-        """Whether the node at an address belongs to this process.
+        """Function that returns whether the node at an address belongs to this process.
 
         Other nodes cannot take over the name of such a node.
         """
+
         self._nodes: dict[str, str] = {}
         self._publishers: dict[str, dict[str, str]] = {}
         self._subscribers: dict[str, dict[str, str]] = {}
         self._services: dict[str, tuple[str, str]] = {}
         self._types: dict[str, str] = {}
         self._watchers: dict[str, dict[str, str]] = {}
+
         self._holdings: dict[str, int] = {}
         """Number of registrations of each node."""
         self._entries = 0
         """Number of all registrations."""
         self._watched = 0
-        """Number of subscriptions to parameters among them."""
+        """Number of subscriptions to parameters, which are also registrations."""
+
         self._source = ""
-        """Address of the caller of the present call."""
+        """Address of the caller whose call is being answered."""
         self._owners: dict[str, str] = {}
         """Address from which each node registered first."""
         self._of_source: Counter[str] = Counter()
@@ -112,34 +124,39 @@ class Master:
         """Answer a call with [code, status, value].
 
         Code −1 is a fault of the caller, 0 a failure, and 1 success. The answer to
-        ``system.multicall`` is an iterator, which makes each of its calls when its
-        answer is requested, so that a server can do other work in between.
+        ``system.multicall`` is an iterator, which executes each of its calls when the
+        answer to it is requested, so that a server can do other work in between.
 
         Parameters
         ----------
         method : str
             Name of the method.
         args : tuple
-            Its arguments.
+            Arguments of the method, which are validated here.
         source : str
             Address that the caller's registrations count for; without it only the
             common limit holds.
         """
-        # rospy uses it to unregister.
+        # rospy uses ``system.multicall`` to unregister.
         if method == "system.multicall":
             return self._multicall(args, source)
         return self._answer(method, args, source)
 
     def _answer(self, method: str, args: tuple[Any, ...], source: str) -> Answer:
+        # Handlers are found by name and get only the arguments of the API, so the
+        # source is stored.
         self._source = source
         try:
             arguments = api.checked(api.MASTER, method, args)
             handler: Callable[..., Answer] = getattr(self, f"_x_{method}")
             return handler(*arguments)
         except PeerError as error:
+            # The API reports errors as values, not as XML-RPC faults.
             return [-1, str(error), 0]
 
     def _multicall(self, args: tuple[Any, ...], source: str) -> Iterator[Any]:
+        # Invalid arguments give an empty answer, since a generator cannot reject the
+        # call any more.
         listed = args[0] if len(args) == 1 and isinstance(args[0], list) else []
         if len(listed) > MAX_CALLS:
             yield {"faultCode": 1, "faultString": f"expected at most {MAX_CALLS} calls"}
@@ -164,7 +181,18 @@ class Master:
                 }
 
     def arguments(self, notice: Notice) -> tuple[Any, ...]:
-        """Return the arguments of a pending call, from the present state."""
+        """Return the arguments of a pending call, from the present state.
+
+        Parameters
+        ----------
+        notice : Notice
+            The pending call.
+
+        Returns
+        -------
+        tuple
+            Caller's name and the method's own arguments. The lists may be empty by now.
+        """
         if notice.method == "publisherUpdate":
             return (
                 "/master",
@@ -174,8 +202,10 @@ class Master:
 
         if notice.method == "paramUpdate":
             try:
+                # The slash at the end belongs to the notification, not to the key.
                 value = self.parameters.get(notice.about.rstrip("/") or "/")
             except KeyError:
+                # rosmaster reports a deleted parameter as an empty dictionary.
                 value = {}
 
             return "/master", notice.about, value
@@ -189,12 +219,23 @@ class Master:
     ) -> None:
         """Register a node under a name.
 
+        Parameters
+        ----------
+        table : dict
+            Publishers, subscribers or watchers: addresses by name and by node. It is
+            changed.
+        name : str
+            Absolute name of the topic or parameter.
+        caller, uri : str
+            Name and address of the node.
+
         Raises
         ------
         PeerError
             A limit of registrations is reached.
         """
         entries = table.get(name, {})
+        # A node that registers again only changes its address, so no limit applies.
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
             raise PeerError(f"[{name}] already has {MAX_OF_TOPIC} nodes")
         if (
@@ -207,15 +248,26 @@ class Master:
             )
 
         self._register(caller, uri, caller not in entries)
-        # Looked up again, because the registration may have removed an older node of
-        # that name.
+        # The tables are read again, because the registration may have removed an older
+        # node of that name.
         self._watched += table is self._watchers and caller not in table.get(name, {})
         table.setdefault(name, {})[caller] = uri
 
     def _take(
         self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str
     ) -> bool:
-        """Unregister a node from a name; return whether it was registered."""
+        """Unregister a node from a name; return whether it was registered.
+
+        Parameters
+        ----------
+        table : dict
+            Publishers, subscribers or watchers. It is changed.
+        name : str
+            Absolute name of the topic or parameter.
+        caller, uri : str
+            Name and address of the node. Another address than the registered one has no
+            effect.
+        """
         # A node that was replaced may still unregister; its successor must stay.
         if table.get(name, {}).get(caller) != uri:
             return False
@@ -227,8 +279,23 @@ class Master:
         return True
 
     def _register(self, caller: str, uri: str, is_new: bool) -> None:
-        """Record a node's address, and one more registration if `is_new`."""
+        """Record a node's address, and one more registration if `is_new`.
+
+        Parameters
+        ----------
+        caller, uri : str
+            Name and address of the node.
+        is_new : bool
+            Whether the registration adds an entry to a table.
+
+        Raises
+        ------
+        PeerError
+            A limit is reached, or the name belongs to a node of the simulator.
+        """
         old = self._nodes.get(caller)
+        # All limits are checked before anything changes, so that a refused call has no
+        # effect.
         if is_new and self._entries >= MAX_ENTRIES:
             raise PeerError(f"the limit of {MAX_ENTRIES} registrations is reached")
         replaces = old is not None and old != uri
@@ -244,7 +311,8 @@ class Master:
             )
 
         if old is not None and replaces:
-            # Otherwise any node could shut down the simulator by taking its name.
+            # A node of the simulator cannot be replaced: another node under its name
+            # could end the simulator.
             if self.is_own(old):
                 raise PeerError(
                     f"[{caller}] is a node of the simulator, and cannot be replaced"
@@ -278,6 +346,7 @@ class Master:
         # All registrations of the node leave the counts at once.
         held = self._holdings.pop(caller, 0)
         self._entries -= held
+        # The subtraction drops counts of 0, so addresses do not accumulate.
         self._of_source -= Counter({self._owners.pop(caller, ""): held})
 
     def _release(self, caller: str) -> None:
@@ -297,10 +366,16 @@ class Master:
         ]
 
     def _tell_watchers(self, key: str) -> None:
-        """Notify the subscribers of a parameter, its parents and children."""
+        """Queue notifications for the subscribers of a parameter, of its parents and of
+        its children.
+        """
         for watched, nodes in self._watchers.items():
+            # The keys are compared with a slash at the end, so that /a does not match
+            # /ab.
             above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
             if f"{key}/".startswith(above) or watched.startswith(below):
+                # A subscriber of a parent gets the changed key; a subscriber of a child
+                # gets its own key.
                 name = key if key.startswith(watched) else watched
                 self.notices += [
                     Notice(uri, "paramUpdate", f"{name.rstrip('/')}/")
@@ -330,11 +405,11 @@ class Master:
         Beyond `MAX_TYPES`, unused types are dropped.
         """
         self._types[topic] = type_name
-        # Without a limit, names of topics that come and go would fill the memory.
+        # Without a limit, names of short-lived topics would fill the memory.
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()
             spare = [t for t in self._types if t not in known]
-            # Half of them at once, so that the search is rare.
+            # Half of them are dropped at once, so that the search is rare.
             for old in spare[: len(spare) // 2]:
                 del self._types[old]
 
@@ -350,6 +425,7 @@ class Master:
     ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._subscribers, topic, caller, uri)
+        # A subscriber's type counts only as long as no publisher has stated one.
         if topic not in self._types and type_name != "*":
             self._know(topic, type_name)
         return [
@@ -379,6 +455,8 @@ class Master:
         self, caller: str, service: str, service_uri: str
     ) -> Answer:
         service = resolved(service, caller)
+        # Both must match: the service may have moved to another node, or another port
+        # of this node.
         gone = self._services.get(service) == (caller, service_uri)
         if gone:
             del self._services[service]
@@ -466,6 +544,7 @@ class Master:
         try:
             self.parameters.get(key)
         except KeyError:
+            # A missing parameter is an answer here, not an error.
             return [1, key, False]
 
         return [1, key, True]
@@ -487,6 +566,7 @@ class Master:
         try:
             return [1, f"subscribed to parameter [{key}]", self.parameters.get(key)]
         except KeyError:
+            # rosmaster returns an empty dictionary for a parameter that is not set yet.
             return [1, f"subscribed to parameter [{key}]", {}]
 
     def _x_unsubscribeParam(self, caller: str, uri: str, key: str) -> Answer:

@@ -25,6 +25,13 @@ def resolved(name: str, caller: str = "/") -> str:
     """Return an absolute name without a trailing slash.
 
     `caller` is the node to which private (``~``) and relative names belong.
+
+    Parameters
+    ----------
+    name : str
+        Name of a topic, service or parameter, absolute, relative or private.
+    caller : str
+        Absolute name of the node.
     """
     if name.startswith("~"):
         name = f"{caller}/{name[1:]}"
@@ -35,7 +42,19 @@ def resolved(name: str, caller: str = "/") -> str:
 
 
 class Size(NamedTuple):
-    """Size of a value: number of values, characters, levels, and its longest key."""
+    """Size of a value: number of values, characters, levels, and its longest key.
+
+    Attributes
+    ----------
+    values : int
+        Number of values, including dictionaries and lists.
+    text : int
+        Characters of texts and of keys.
+    depth : int
+        Levels of dictionaries and lists; 0 for a scalar.
+    key : int
+        Characters of the longest key within the value, with its slashes.
+    """
 
     values: int = 0
     text: int = 0
@@ -47,12 +66,19 @@ _NOTHING: Final = object()
 
 
 def size(value: Any) -> Size:
-    """Return the size of a value."""
+    """Return the size of a value.
+
+    Parameters
+    ----------
+    value : object
+        Value from XML-RPC; see `xmlrpc.Document`.
+    """
     if value is _NOTHING:
         return Size()
     if not isinstance(value, dict | list):
         return Size(1, len(value) if isinstance(value, str | bytes) else 0)
     values, text, depth, longest = 1, 0, 0, 0
+
     # A list of pending values in place of recursion, so that nesting cannot overflow
     # the stack.
     todo: list[tuple[Any, int, int]] = [(value, 1, 0)]
@@ -78,7 +104,17 @@ def size(value: Any) -> Size:
 
 
 def _with(node: Any, parts: list[str], value: Any) -> Any:
-    """Return a copy of a tree with one value replaced (path copying)."""
+    """Return a copy of a tree with one value replaced (path copying).
+
+    Parameters
+    ----------
+    node : object
+        Root of the tree. It is not changed.
+    parts : list of str
+        Keys on the path to the value.
+    value : object
+        New value at the path.
+    """
     if not parts:
         return value
     below = node if isinstance(node, dict) else {}
@@ -100,6 +136,17 @@ class Parameters:
     def get(self, key: str) -> Any:
         """Return the value of a key.
 
+        Parameters
+        ----------
+        key : str
+            Absolute key without a trailing slash (`resolved`); ``/`` for the whole
+            tree.
+
+        Returns
+        -------
+        object
+            The stored value itself, which callers must not change.
+
         Raises
         ------
         KeyError
@@ -115,6 +162,13 @@ class Parameters:
 
     def set(self, key: str, value: Any) -> None:
         """Set a key, and create the dictionaries on its path.
+
+        Parameters
+        ----------
+        key : str
+            Absolute key without a trailing slash (`resolved`).
+        value : object
+            Value from XML-RPC, which becomes a part of the tree.
 
         Raises
         ------
@@ -133,7 +187,8 @@ class Parameters:
             )
         if len(key) + new.key > api.MAX_KEY:
             raise PeerError(
-                f"parameter: expected a key of at most {api.MAX_KEY} characters"
+                f"parameter: expected a key of at most {api.MAX_KEY} characters, "
+                f"found {len(key) + new.key}"
             )
 
         values, text = self._more(parts)
@@ -151,11 +206,21 @@ class Parameters:
         """Return the change of the tree's size by an empty value at a path.
 
         It counts new dictionaries and keys on the path, minus replaced values.
+
+        Parameters
+        ----------
+        parts : list of str
+            Keys on the path.
+
+        Returns
+        -------
+        tuple of int
+            Change of the number of values, and of the number of characters.
         """
         values = text = 0
         node: Any = self._root
         for part in parts:
-            # A new dictionary replaces nothing, or a value.
+            # A new dictionary is created here, and may replace another value.
             if not isinstance(node, dict):
                 gone = size(node)
                 values, text, node = values + 1 - gone.values, text - gone.text, {}
@@ -169,6 +234,11 @@ class Parameters:
 
     def delete(self, key: str) -> None:
         """Delete a key.
+
+        Parameters
+        ----------
+        key : str
+            Absolute key without a trailing slash (`resolved`).
 
         Raises
         ------
@@ -184,6 +254,7 @@ class Parameters:
         node = self.get(above or "/")
         if not isinstance(node, dict):
             raise KeyError(key)
+
         # The counts of the tree change by the size of the deleted value.
         gone = size(node[last])
         without = {k: v for k, v in node.items() if k != last}
@@ -208,7 +279,18 @@ class Parameters:
         return sorted(found)
 
     def search(self, namespace: str, key: str) -> str | None:
-        """Return the nearest key of a name, from a namespace upwards, or None."""
+        """Return the nearest key of a name, from a namespace upwards, or None.
+
+        Source: wiki.ros.org/ROS/Parameter Server API, searchParam: the first part of
+        the name decides in which namespace the key is found.
+
+        Parameters
+        ----------
+        namespace : str
+            Absolute name of the node that searches.
+        key : str
+            Key, absolute or relative.
+        """
         first = key.strip("/").split("/")[0]
         # An absolute key is not searched for.
         if key.startswith("/"):

@@ -23,16 +23,16 @@ KEPT_FIELDS: Final = frozenset(["callerid", "persistent", "tcp_nodelay"])
 
 
 class Offer(Protocol):
-    """Published topic, or service."""
+    """Topic or service that a node offers to peers."""
 
     @property
     def name(self) -> str:
-        """Absolute name."""
+        """Absolute name of the topic or service."""
         ...
 
     @property
     def type_name(self) -> str:
-        """Type name, for example ``nav_msgs/Odometry``."""
+        """Type of the topic or service, for example ``nav_msgs/Odometry``."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Offer(Protocol):
 
 
 class TopicOffer(Offer, Protocol):
-    """Published topic."""
+    """Topic that a node publishes."""
 
     @property
     def definition(self) -> str:
@@ -62,7 +62,15 @@ class TopicOffer(Offer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Event: a subscriber has connected."""
+    """Event: a subscriber has connected.
+
+    Attributes
+    ----------
+    offer : TopicOffer
+        Topic to which it has subscribed.
+    caller : str
+        Name of the subscriber; escaped.
+    """
 
     offer: TopicOffer
     caller: str
@@ -70,7 +78,15 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Event: a client calls a service with these bytes."""
+    """Event: a client calls a service with these bytes.
+
+    Attributes
+    ----------
+    offer : Offer
+        Service that is called.
+    body : bytes
+        Request in ROS 1's format.
+    """
 
     offer: Offer
     body: bytes
@@ -89,6 +105,13 @@ class Incoming:
     topics, services : mapping
         The node's topics and services by absolute name; looked up when the peer's
         header has arrived.
+
+    Attributes
+    ----------
+    header : dict or None
+        Kept fields of the peer's header; None until it has arrived.
+    topic, service : TopicOffer or Offer or None
+        Accepted offer; both None until then, or for a refused peer.
     """
 
     def __init__(
@@ -115,7 +138,7 @@ class Incoming:
 
     @property
     def waiting(self) -> int:
-        """Number of received bytes that no event has taken yet."""
+        """Number of received bytes that are not yet part of an event."""
         return self._frames.waiting
 
     @property
@@ -126,7 +149,13 @@ class Incoming:
         )
 
     def receive_data(self, data: bytes) -> None:
-        """Feed bytes from the peer."""
+        """Feed bytes from the peer.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere. No bytes raise.
+        """
         # A subscriber sends nothing after its header; anything else is dropped.
         if self.is_closing or self.topic is not None:
             return
@@ -177,7 +206,8 @@ class Incoming:
                 "response_type": f"{offer.type_name}Response",
             }
         )
-        # rospy's `wait_for_service` probes with a header only, and expects the end.
+        # rospy's `wait_for_service` sends only a header as a probe, and expects that
+        # the connection ends.
         if header.get("probe") == "1":
             self.is_closing = True
         else:
@@ -224,12 +254,24 @@ class Incoming:
     # -- output
 
     def answer(self, body: bytes) -> None:
-        """Answer the oldest request."""
+        """Answer the oldest request.
+
+        Parameters
+        ----------
+        body : bytes
+            Response in ROS 1's format.
+        """
         self._out += wire.success(body)
         self._after_answer()
 
     def fail(self, reason: str) -> None:
-        """Answer the oldest request with an error."""
+        """Answer the oldest request with an error.
+
+        Parameters
+        ----------
+        reason : str
+            Error text for the client.
+        """
         self._out += wire.failure(reason)
         self._after_answer()
 
@@ -247,8 +289,8 @@ class Incoming:
     def next_event(self) -> Event | None:
         """Return the next event, or None.
 
-        Requests are parsed one at a time on demand, so that further ones wait in the
-        buffer (back-pressure).
+        Requests are parsed one at a time on demand, so that further requests wait in
+        the buffer (back-pressure).
         """
         if self._subscribed is not None:
             event, self._subscribed = self._subscribed, None
@@ -268,7 +310,20 @@ class Incoming:
 def subscriber_header(
     node: str, topic: str, type_name: str, md5: str, definition: str
 ) -> bytes:
-    """Return the connection header of a subscriber."""
+    """Return the connection header of a subscriber.
+
+    Parameters
+    ----------
+    node, topic : str
+        Absolute names of node and topic.
+    type_name, md5, definition : str
+        Type of the message, with its MD5 sum and the full text of its definition.
+
+    Returns
+    -------
+    bytes
+        Header with its length.
+    """
     return wire.encode_header(
         {
             "callerid": node,
@@ -292,6 +347,15 @@ class Subscription:
         Type of the message.
     limit : int
         Longest message, bytes.
+
+    Attributes
+    ----------
+    hello : bytes
+        Header to be sent first.
+    is_accepted : bool
+        Whether the publisher has answered.
+    caller : str
+        Name of the publisher; escaped.
     """
 
     def __init__(
@@ -312,6 +376,16 @@ class Subscription:
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """Feed bytes from the publisher, and return the completed messages.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
+
+        Returns
+        -------
+        list of bytes
+            Messages in ROS 1's format, oldest first.
 
         Raises
         ------

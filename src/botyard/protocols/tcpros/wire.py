@@ -2,9 +2,9 @@
 
 All numbers are little-endian. A connection starts with a header in each direction: its
 length (4 bytes), then fields, each with its length (4 bytes) and ``name=value``.
-Messages follow, each with its length. A service's answer is preceded by 1, or by 0 and
-followed by an error text. Sources: wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection
-Header.
+Messages follow, each with its length. A service's answer starts with the byte 1, or
+with 0 if an error text follows in place of the response. Sources:
+wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection Header.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 def encode_header(fields: Mapping[str, str]) -> bytes:
-    """Return a connection header with its length."""
+    """Return a connection header with its length.
+
+    Parameters
+    ----------
+    fields : mapping of str to str
+        Fields by name; names must not contain ``=``.
+    """
     body = b"".join(
         _LENGTH.pack(len(x)) + x
         for x in (f"{k}={v}".encode() for k, v in fields.items())
@@ -35,6 +41,11 @@ def encode_header(fields: Mapping[str, str]) -> bytes:
 
 def decode_header(body: bytes) -> dict[str, str]:
     """Return the fields of a connection header, given without its length.
+
+    Parameters
+    ----------
+    body : bytes
+        Fields, each with its length in front.
 
     Raises
     ------
@@ -69,7 +80,13 @@ def decode_header(body: bytes) -> dict[str, str]:
 
 
 def frame(body: bytes | bytearray | memoryview) -> bytes:
-    """Return a message with its length in front."""
+    """Return a message with its length in front.
+
+    Parameters
+    ----------
+    body : bytes-like
+        Message in ROS 1's format.
+    """
     return _LENGTH.pack(len(body)) + body
 
 
@@ -77,6 +94,16 @@ def numbered_frame(message: bytes, number: int) -> bytes:
     """Return the frame of a message with a certain ``seq`` number.
 
     The message must start with a std_msgs/Header, whose first field is ``seq``.
+
+    Messages are encoded once for all subscribers of all publishers, so the number is
+    inserted when a message is sent.
+
+    Parameters
+    ----------
+    message : bytes
+        Message in ROS 1's format.
+    number : int
+        Value of ``seq``, 0 to 2³² − 1.
     """
     return b"".join(
         (
@@ -88,12 +115,24 @@ def numbered_frame(message: bytes, number: int) -> bytes:
 
 
 def success(body: bytes | bytearray | memoryview) -> bytes:
-    """Return the bytes of a service's answer."""
+    """Return the bytes of a service's successful answer.
+
+    Parameters
+    ----------
+    body : bytes-like
+        Response in ROS 1's format.
+    """
     return b"\x01" + frame(body)
 
 
 def failure(reason: str) -> bytes:
-    """Return the bytes of a service's error."""
+    """Return the bytes of a service's error.
+
+    Parameters
+    ----------
+    reason : str
+        Error text for the client.
+    """
     return b"\x00" + frame(reason.encode())
 
 
@@ -115,7 +154,13 @@ class Frames:
         self._first = True
 
     def add(self, data: bytes) -> None:
-        """Feed received bytes."""
+        """Feed received bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
+        """
         self._buffer += data
 
     @property
@@ -142,7 +187,8 @@ class Frames:
         (size,) = _LENGTH.unpack_from(self._buffer)
         # The first frame is the header, whatever the size of messages.
         limit = MAX_HEADER if self._first else self._limit
-        # Checked before bytes are collected, so that a wrong length costs no memory.
+        # The length is checked before bytes are collected, so that a wrong length costs
+        # no memory.
         if size > limit:
             raise PeerError(f"expected a frame of at most {limit} bytes, found {size}")
         if len(self._buffer) < 4 + size:
@@ -154,6 +200,11 @@ class Frames:
 
     def feed_bytes(self, data: bytes) -> list[bytes]:
         """Feed received bytes, and return the bodies that they complete.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the stream, cut anywhere.
 
         Raises
         ------

@@ -1,10 +1,10 @@
 """Parser and encoder of XML-RPC documents, as ROS's master and nodes exchange them.
 
-Documents are parsed incrementally, so that a long one costs little at a time. Limits of
-length, values and nesting are checked before memory is allocated. Every parsed value
-can be encoded again: integers have 32 bits, and text holds valid XML characters only.
-Document types and custom entities are refused (entity expansion attacks). Source:
-xmlrpc.com/spec.
+Documents are parsed incrementally, so that a long document costs little time at once.
+Limits of length, values and nesting are checked before memory is allocated. Every
+parsed value can be encoded again: integers have 32 bits, and text holds valid XML
+characters only. Document types and custom entities are refused (entity expansion
+attacks). Source: xmlrpc.com/spec.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from xml.sax.saxutils import escape
 from botyard.errors import PeerError
 from botyard.names import shown
 
+# Calls of ROS nodes have some kilobytes; only large parameters are almost as long as
+# this.
 MAX_BODY: Final = 4 << 20
 """Longest document, bytes."""
 MAX_VALUES: Final = 20_000
@@ -31,6 +33,7 @@ MAX_MARKUP: Final = 4096
 """Longest tag, comment or instruction, bytes; the longest tag of the format has 20."""
 MAX_NAME: Final = 256
 """Longest name of a method or of a member, characters."""
+# Pieces are long enough to make the pauses cheap, and short enough not to delay a step.
 VALUES_PER_PIECE: Final = 256
 """Number of values that are encoded at a time."""
 _INT_LIMIT: Final = 2**31
@@ -47,6 +50,7 @@ _SCALARS: Final = frozenset(
         "nil",
     ]
 )
+# The table is the grammar: the children that each element may have.
 _INSIDE: Final[dict[str, frozenset[str]]] = {
     "": frozenset(["methodCall", "methodResponse"]),
     "methodCall": frozenset(["methodName", "params"]),
@@ -60,6 +64,7 @@ _INSIDE: Final[dict[str, frozenset[str]]] = {
     "struct": frozenset(["member"]),
     "member": frozenset(["name", "value"]),
 }
+# A value without a type element holds its text itself.
 _WITH_TEXT: Final = _SCALARS | {"methodName", "name", "value"}
 _MAX_CHILDREN: Final = {
     "params": MAX_BODY,
@@ -69,7 +74,10 @@ _MAX_CHILDREN: Final = {
     "member": 2,
 }
 """Limit of child elements; 1 for elements that are not listed."""
+# Numbers have at most 12 digits, because `int` takes quadratic time for long texts.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
+# Python's `float` also accepts underscores and digits of other scripts, which peers
+# must not send.
 _REAL: Final = re.compile(
     r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z",
     re.IGNORECASE,
@@ -118,10 +126,13 @@ class Reader:
     def __init__(self, limit: int = MAX_BODY) -> None:
         self._limit = limit
         self._length = self._values = self._depth = 0
+        # The element without a tag represents the document, so that its children need
+        # no special case.
         self._stack = [_Element("")]
         self._done: Document | None = None
         # This encoding overrides the declared one: ROS uses UTF-8 only.
         parser = self._parser = expat.ParserCreate("utf-8")
+        # Buffer the text: the parser would call the handler for each line of it.
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
         parser.StartElementHandler = self._start
@@ -131,6 +142,11 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         """Feed received bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            Next bytes of the document, cut anywhere.
 
         Raises
         ------
@@ -169,7 +185,7 @@ class Reader:
             self._parser.Parse(data, last)
         except expat.ExpatError as error:
             raise PeerError(f"not XML-RPC: {error}") from None
-        # Raised by a handler: an invalid value.
+        # A handler has found an invalid value.
         except (ValueError, LookupError) as error:
             raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
 
@@ -185,13 +201,15 @@ class Reader:
         # Only the grammar of XML-RPC is accepted, which also bounds the work for one
         # tag.
         if tag not in _INSIDE.get(above.tag, ()):
-            raise PeerError(f"XML-RPC: <{shown(tag)}> in <{above.tag or 'document'}>")
+            raise PeerError(
+                f"XML-RPC: expected no <{shown(tag)}> in <{above.tag or 'document'}>"
+            )
         if len(above.inside) >= _MAX_CHILDREN.get(above.tag, 1):
             raise PeerError(
                 f"XML-RPC: too many elements in <{above.tag or 'document'}>"
             )
         if tag == "value":
-            # Counted at the start tag, before the value takes memory.
+            # Values are counted at the start tag, before the value needs memory.
             self._values += 1
             if self._values > MAX_VALUES:
                 raise PeerError(f"XML-RPC: expected at most {MAX_VALUES} values")
@@ -225,6 +243,20 @@ class Reader:
 
 
 def _only(element: _Element, what: str) -> Any:
+    """Return the single child of an element.
+
+    Parameters
+    ----------
+    element : _Element
+        Closed element.
+    what : str
+        Name of the expected child, for the error.
+
+    Raises
+    ------
+    PeerError
+        The element has no child of this name, or several children.
+    """
     if len(element.inside) != 1:
         raise PeerError(f"XML-RPC: expected {what} in <{element.tag}>")
     return element.inside[0]
@@ -235,6 +267,8 @@ def _string(element: _Element) -> str:
 
 
 def _name(element: _Element) -> str:
+    # Spaces belong to the name of a member, but some libraries indent the name of a
+    # method.
     text = _string(element).strip() if element.tag == "methodName" else _string(element)
     if len(text) > MAX_NAME:
         raise PeerError(
@@ -281,6 +315,7 @@ def _time(element: _Element) -> datetime:
 
 def _bytes(element: _Element) -> bytes:
     try:
+        # Line breaks are accepted, because libraries break long base64 into lines.
         return binascii.a2b_base64(_string(element).encode())
     except (binascii.Error, UnicodeError) as error:
         raise PeerError(f"XML-RPC: expected base64: {error}") from None
@@ -298,6 +333,7 @@ def _member(element: _Element) -> tuple[str, Any]:
 
 
 def _call(element: _Element) -> Document:
+    # A call without arguments may leave <params> out.
     method, *params = element.inside or [None]
     if not isinstance(method, str) or not all(isinstance(p, list) for p in params):
         raise PeerError(
@@ -316,6 +352,7 @@ def _response(element: _Element) -> Document:
             f"XML-RPC: expected one value in a response, found {len(found)}"
         )
 
+    # Some servers answer a call without a result by empty <params>.
     return Document(None, tuple(found) or (None,))
 
 
@@ -369,21 +406,37 @@ def pieces(value: Any) -> Iterator[str]:
     A server can do other work in between. An iterator becomes an array, with one value
     in each piece.
 
+    Parameters
+    ----------
+    value : object
+        None, bool, int of 32 bits, float, str, bytes, datetime, list, tuple, dict of
+        values by str, or an iterator of values. Containers may be nested; they must not
+        change before the last piece.
+
+    Yields
+    ------
+    str
+        Parts of the XML text in order.
+
     Raises
     ------
     PeerError
         XML-RPC cannot represent the value.
     """
-    # A stack in place of recursion, which allows a pause at any depth.
+    # A stack replaces recursion, which allows a pause at any depth.
     out: list[str] = []
     todo: list[Any] = [value]
     while todo:
         one = todo.pop()
         kind = type(one)
+        # Types are compared exactly, which is faster than isinstance and separates bool
+        # from int.
         if kind is _Raw:
             out.append(one.text)
         elif kind is _Rest:
             inner = next(one.values, _END)
+            # The stack is last in, first out: the value comes next, then the rest of
+            # the array.
             todo += (_ARRAY_END,) if inner is _END else (one, inner)
             yield "".join(out)
             out.clear()
@@ -403,6 +456,8 @@ def pieces(value: Any) -> Iterator[str]:
         elif kind is list or kind is tuple:
             out.append("<value><array><data>")
             todo.append(_ARRAY_END)
+            # The entries are reversed, because the last entry of the stack is encoded
+            # first.
             todo += reversed(one)
         elif kind is dict:
             out.append("<value><struct>")
@@ -418,10 +473,13 @@ def pieces(value: Any) -> Iterator[str]:
                     inner,
                     _Raw(f"<member><name>{_escaped(key)}</name>"),
                 )
+        # This test follows the most frequent types, because it is slow and iterators
+        # are rare.
         elif isinstance(one, Iterator):
             out.append("<value><array><data>")
             todo.append(_Rest(one))
         elif one is None:
+            # ``nil`` is an extension of the format, which Python's xmlrpc also reads.
             out.append("<value><nil/></value>")
         elif kind is bytes:
             out.append(
@@ -434,6 +492,7 @@ def pieces(value: Any) -> Iterator[str]:
         else:
             raise PeerError(f"XML-RPC has no values of the type {kind.__name__}")
 
+        # Containers count with their markup, so a piece has about this many values.
         if len(out) >= VALUES_PER_PIECE:
             yield "".join(out)
             out.clear()
@@ -442,13 +501,13 @@ def pieces(value: Any) -> Iterator[str]:
 
 
 class _Raw(NamedTuple):
-    """Markup that is copied unchanged."""
+    """XML text that the encoder copies unchanged."""
 
     text: str
 
 
 class _Rest(NamedTuple):
-    """Rest of an array whose values are made on demand."""
+    """Remaining values of an array whose values are made on demand."""
 
     values: Iterator[Any]
 
@@ -461,7 +520,13 @@ _HEAD: Final = "<?xml version='1.0'?>\n"
 
 
 def response(value: Any) -> Iterator[str]:
-    """Yield a response in pieces; see `pieces`."""
+    """Yield a response in pieces; see `pieces`.
+
+    Parameters
+    ----------
+    value : object
+        Value that the called method returned.
+    """
     yield f"{_HEAD}<methodResponse>\n<params>\n<param>\n"
     yield from pieces(value)
     yield "\n</param>\n</params>\n</methodResponse>\n"
@@ -469,6 +534,13 @@ def response(value: Any) -> Iterator[str]:
 
 def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
     """Return the bytes of a call.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    args : tuple
+        Its arguments; see `pieces` for their types.
 
     Raises
     ------

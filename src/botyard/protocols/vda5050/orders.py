@@ -19,6 +19,7 @@ from botyard.names import shown
 
 DEFAULT_MAP: Final = "map"
 """Name of the map for AGVs without an order, and for nodes without a map."""
+# Each state lists all remaining nodes, so long orders also make long messages.
 MAX_NODES: Final = 10_000
 """Limit of the nodes in an order, including its updates."""
 MAX_TEXT: Final = 256
@@ -53,13 +54,13 @@ class Node:
     Attributes
     ----------
     id : str
-        Name.
+        Name of the node (nodeId).
     sequence : int
         Sequence number in the order, even.
     released : bool
         Whether it belongs to the base; otherwise it belongs to the horizon.
     x, y : float
-        Position, m.
+        Position on the map, m.
     theta : float, optional
         Heading of the AGV on the node, −π to π rad.
     map : str
@@ -82,7 +83,7 @@ class Node:
 
     @property
     def place(self) -> tuple[float, float, str]:
-        """Position x and y, m, and map."""
+        """Position x and y, m, and name of the map."""
         return self.x, self.y, self.map
 
 
@@ -93,7 +94,7 @@ class Order:
     Attributes
     ----------
     id : str
-        Name.
+        Name of the order (orderId).
     update : int
         Number of the update.
     nodes : tuple of Node
@@ -134,7 +135,25 @@ class OrderError(PeerError):
 
 
 def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
-    # Each level may have any type in JSON, so none is trusted.
+    """Return a field of a JSON object, of an expected kind and of limited size.
+
+    Parameters
+    ----------
+    table : object
+        JSON value, which need not be an object.
+    key : str
+        Name of the field.
+    kind : type or tuple of type
+        Expected Python types; a bool is valid only if `kind` has bool.
+    where : str
+        Path of the object, for the error.
+
+    Raises
+    ------
+    OrderError
+        The field is missing, of another kind, or too long.
+    """
+    # Each level may have any type in JSON, so the type of each is checked.
     value = table.get(key) if isinstance(table, dict) else None
     # bool is a subclass of int in Python, but true is no number in JSON.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -172,7 +191,15 @@ def _identifier(table: Any, key: str, where: str) -> int:
 
 
 def _actions_of(row: Any, where: str) -> tuple[Action, ...]:
-    """Return the actions of a node or an edge; a message without the field has none."""
+    """Return the actions of a node or an edge; a message without the field has none.
+
+    Parameters
+    ----------
+    row : object
+        JSON value of the node or edge.
+    where : str
+        Its path, for the error.
+    """
     if not isinstance(row, dict) or row.get("actions") is None:
         return ()
     return _listed_actions(row, where)
@@ -190,10 +217,26 @@ def _listed_actions(row: Any, where: str) -> tuple[Action, ...]:
 
 
 def _node_of(row: Any, where: str) -> Node:
-    """Return a node of an order."""
+    """Return a node of an order.
+
+    Parameters
+    ----------
+    row : object
+        JSON value of the node.
+    where : str
+        Its path, for the error.
+
+    Raises
+    ------
+    OrderError
+        A field is missing, of another kind, or out of its range.
+    """
     place = _field(row, "nodePosition", dict, where)
     at = f"{where}.nodePosition"
+    # The position is optional in VDA 5050, but botyard has no layout that would know
+    # the nodes.
     x, y = (_field(place, axis, (int, float), at) for axis in "xy")
+
     theta = (
         _field(place, "theta", (int, float), at)
         if place.get("theta") is not None
@@ -204,11 +247,13 @@ def _node_of(row: Any, where: str) -> Node:
         if place.get("allowedDeviationXY") is not None
         else 0.0
     )
+
     # Comparisons are false for NaN, which Python's JSON accepts.
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
         raise OrderError(
             "validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}"
         )
+    # The comparison is negated, so that NaN is refused.
     if not deviation >= 0.0:
         raise OrderError(
             "validationError",
@@ -234,12 +279,18 @@ def _node_of(row: Any, where: str) -> Node:
 def _read_json(data: bytes) -> Any:
     try:
         return json.loads(data)
+    # Deep nesting exhausts the stack of Python's parser.
     except (ValueError, RecursionError) as error:
         raise OrderError("validationError", f"not valid JSON: {error}"[:200]) from None
 
 
 def parse_instant_actions(data: bytes) -> tuple[Action, ...]:
     """Return the actions in a message of the topic ``instantActions``.
+
+    Parameters
+    ----------
+    data : bytes
+        JSON in UTF-8. The caller limits its length.
 
     Raises
     ------
@@ -259,6 +310,16 @@ def parse_instant_actions(data: bytes) -> tuple[Action, ...]:
 
 def parse_order(data: bytes) -> Order:
     """Return the order in a message.
+
+    Parameters
+    ----------
+    data : bytes
+        JSON in UTF-8. The caller limits its length.
+
+    Returns
+    -------
+    Order
+        Nodes in the order of the message, base first. Headings are within ±π.
 
     Raises
     ------
@@ -300,6 +361,8 @@ def parse_order(data: bytes) -> Order:
                 f"order.edges[{k}]: expected a sequenceId between its two nodes, "
                 "and released only if its end node is",
             )
+
+    # The first node is where the AGV stands, so it must be released.
     if not nodes[0].released or any(
         b.released and not a.released for a, b in itertools.pairwise(nodes)
     ):
@@ -308,12 +371,15 @@ def parse_order(data: bytes) -> Order:
             "order.nodes: expected released nodes (the base) first, and the others after "
             "them, found another order",
         )
+
     # Actions of an edge are listed with the node that it leads to.
     before = ((), *(_actions_of(e, f"order.edges[{k}]") for k, e in enumerate(edges)))
     nodes = [
+        # Copy only nodes with such actions, because orders may be long.
         replace(n, actions=more + n.actions) if more else n
         for n, more in zip(nodes, before, strict=True)
     ]
+
     names = tuple(
         str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges)
     )
@@ -329,6 +395,19 @@ def merge(old: Order, new: Order) -> Order:
     """Merge an update into an order (§6.6.4.3).
 
     The update starts with the last node of the base.
+
+    Parameters
+    ----------
+    old : Order
+        Active order. It is not changed.
+    new : Order
+        Update from the master control.
+
+    Returns
+    -------
+    Order
+        Base of the active order, and the nodes of the update after its first one; `old`
+        itself for a repeated update.
 
     Raises
     ------
@@ -351,9 +430,12 @@ def merge(old: Order, new: Order) -> Order:
             f"expected an update after {old.update}, found {new.update}",
         )
 
-    # An update replaces the horizon only: the released part may already be driven.
+    # An update replaces the horizon only: the AGV may already have driven the released
+    # part.
     base = old.nodes[: old.released]
     last, first = base[-1], new.nodes[0]
+    # Without a common node the AGV would have to drive a segment that no order
+    # contains.
     if (first.id, first.sequence) != (last.id, last.sequence):
         raise OrderError(
             "orderUpdateError",
@@ -368,7 +450,7 @@ def merge(old: Order, new: Order) -> Order:
             f"found {len(base) + len(new.nodes) - 1}",
         )
 
-    # The old horizon is replaced by the update.
+    # The update replaces the old horizon.
     return Order(
         old.id,
         new.update,

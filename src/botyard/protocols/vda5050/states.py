@@ -22,7 +22,7 @@ from botyard.protocols.vda5050.orders import (
 )
 
 VERSION: Final = "2.0.0"
-NOT_CARRIED_OUT: Final = "this AGV carries no actions out"
+NOT_CARRIED_OUT: Final = "this AGV executes no actions"
 """Result of an action whose node the AGV has reached."""
 CANCELED: Final = "the order was canceled"
 """Result of the actions of a canceled order."""
@@ -34,7 +34,7 @@ class ActionState(NamedTuple):
     Attributes
     ----------
     action : Action
-        The action.
+        Instant action that the state describes.
     status : str
         ``RUNNING``, ``FINISHED`` or ``FAILED``.
     result : str
@@ -60,11 +60,24 @@ class Vehicle5050:
     serial: str
 
     def topic(self, name: str) -> str:
-        """Return a topic: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
+        """Return a topic: ``uagv/v2/<manufacturer>/<serial>/<name>``.
+
+        Parameters
+        ----------
+        name : str
+            Last part: ``order``, ``instantActions``, ``state``, ``connection`` and so
+            on.
+        """
         return f"uagv/v2/{self.manufacturer}/{self.serial}/{name}"
 
     def header(self, number: int) -> dict[str, Any]:
-        """Return the header of every message."""
+        """Return the header of every message.
+
+        Parameters
+        ----------
+        number : int
+            Header id, which counts the messages of each topic.
+        """
         stamp = (
             # VDA 5050 requires UTC in the form with "Z".
             datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -78,14 +91,29 @@ class Vehicle5050:
         }
 
     def connection(self, number: int, state: str) -> dict[str, Any]:
-        """Return a connection message; `state` is for example ``ONLINE``."""
+        """Return a connection message; `state` is for example ``ONLINE``.
+
+        Parameters
+        ----------
+        number : int
+            Header id, which counts the messages of the topic.
+        state : str
+            ``ONLINE``, ``OFFLINE`` or ``CONNECTIONBROKEN`` (§6.14).
+        """
         return self.header(number) | {"connectionState": state}
 
 
 def _node(n: Node, theta: float | None) -> dict[str, Any]:
     """Return a node as JSON data of orders and states.
 
-    `theta` is its own heading, or the heading of an AGV on it.
+    `theta` is the heading of the node, or of an AGV on it.
+
+    Parameters
+    ----------
+    n : Node
+        Node of an order.
+    theta : float or None
+        Heading, rad; None leaves the field out.
     """
     position: dict[str, Any] = (
         {"x": n.x, "y": n.y}
@@ -101,12 +129,12 @@ def _node(n: Node, theta: float | None) -> dict[str, Any]:
 
 
 def _action(a: Action) -> dict[str, Any]:
-    # NONE lets the AGV drive on, because no action is executed.
+    # With NONE the AGV does not stop for the action, because no action is executed.
     return {"actionId": a.id, "actionType": a.type, "blockingType": "NONE"}
 
 
 def _action_end(status: str, result: str = "") -> str:
-    """Return the end of an actionState, after its actionId and actionType."""
+    """Return the JSON text that ends an actionState, after its actionId and actionType."""
     table = {"actionStatus": status} | ({"resultDescription": result} if result else {})
     return f", {json.dumps(table)[1:]}"
 
@@ -119,8 +147,18 @@ _CANCELED: Final = _action_end("FAILED", CANCELED)
 class OrderTexts:
     """Nodes, edges and actions of an order as JSON texts, written once for all states.
 
-    A state lists those that are left. A node without a heading gets the direction of
-    its edge, because states must have one (§6.10.6).
+    A state lists the remaining nodes, edges and actions. A node without a heading gets
+    the direction of its edge, because states must have one (§6.10.6).
+
+    Parameters
+    ----------
+    order : Order
+        The order. Its updates need new texts.
+
+    Attributes
+    ----------
+    nodes, edges : list of str
+        JSON texts in the order of the nodes. Edge k leads to node k + 1.
     """
 
     def __init__(self, order: Order) -> None:
@@ -131,16 +169,19 @@ class OrderTexts:
             atan2(b.y - a.y, b.x - a.x) if b.theta is None else b.theta
             for a, b in pairs
         ]
+
         self.nodes = [
             json.dumps(_node(n, theta))
             for n, theta in zip(order.nodes, thetas, strict=True)
         ]
+
         self.edges = [
             json.dumps(
                 {"edgeId": e, "sequenceId": b.sequence - 1, "released": b.released}
             )
             for e, (_, b) in zip(order.edges, pairs, strict=True)
         ]
+
         self._actions = [
             (k, json.dumps({"actionId": a.id, "actionType": a.type})[:-1])
             for k, n in enumerate(order.nodes)
@@ -151,7 +192,17 @@ class OrderTexts:
     def actions(self, passed: int) -> str:
         """Return the actions after `passed` nodes have been reached.
 
-        Actions of these nodes have failed, and the others wait.
+        Actions of these nodes have failed, and the other actions wait.
+
+        Parameters
+        ----------
+        passed : int
+            Number of nodes that the AGV has reached.
+
+        Returns
+        -------
+        str
+            JSON objects, separated by commas; empty without actions.
         """
         passed = min(passed, self._executed)
         return ", ".join(
@@ -162,6 +213,13 @@ class OrderTexts:
         """Leave out the nodes after the first `count`, and let waiting actions fail.
 
         Actions of the first `passed` nodes keep their result.
+
+        Parameters
+        ----------
+        passed : int
+            Number of nodes that the AGV has reached.
+        count : int
+            Number of nodes that stay in the order.
         """
         # n nodes have n − 1 edges between them.
         del self.nodes[count:], self.edges[count - 1 :]
@@ -195,7 +253,7 @@ def state_text(
     vehicle : Vehicle5050
         Identity of the AGV.
     number : int
-        Header id.
+        Header id, which counts the messages of the topic.
     order, texts : Order, OrderTexts, optional
         The order with its texts; both None without an order.
     passed : int
@@ -204,7 +262,7 @@ def state_text(
     pose : (float, float, float)
         Position x, y, m, and heading, rad.
     speed : float
-        Speed, m/s.
+        Speed of the AGV, m/s.
     errors : sequence of OrderError
         Errors of orders and instant actions.
     instant : sequence of ActionState
@@ -212,6 +270,7 @@ def state_text(
     """
     nodes = order.nodes if order is not None else ()
     last = nodes[passed - 1] if nodes and passed else None
+
     state = vehicle.header(number) | {
         "orderId": order.id if order is not None else "",
         "orderUpdateId": order.update if order is not None else 0,
@@ -219,8 +278,8 @@ def state_text(
         "lastNodeSequenceId": last.sequence if last is not None else 0,
         # Rounding leaves tiny speeds after braking.
         "driving": speed > 1e-6,
-        # True on the last released node if a horizon is left: without an update the AGV
-        # stops here.
+        # The field is true on the last released node if a horizon follows: without an
+        # update the AGV stops here.
         "newBaseRequest": order is not None and passed == order.released < len(nodes),
         "agvPosition": {
             "x": pose[0],
@@ -231,7 +290,7 @@ def state_text(
         },
         "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
         "loads": [],
-        # Required by the schema; these AGVs have no battery model.
+        # The schema requires the field, but these AGVs have no battery model.
         "batteryState": {"batteryCharge": 100.0, "charging": False},
         "operatingMode": "AUTOMATIC",
         "errors": [
@@ -249,10 +308,12 @@ def state_text(
         "information": [],
         "safetyState": {"eStop": "NONE", "fieldViolation": False},
     }
+
     node_states = ", ".join(texts.nodes[passed:]) if texts is not None else ""
     edge_states = (
         ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
     )
+
     actions = ", ".join(
         text
         for text in (
@@ -285,7 +346,23 @@ def _references(error: OrderError) -> list[tuple[str, str]]:
 
 
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
-    """Return an order message, as a master control sends it."""
+    """Return an order message, as a master control sends it.
+
+    Parameters
+    ----------
+    vehicle : Vehicle5050
+        Identity of the AGV.
+    number : int
+        Header id, which counts the messages of the topic.
+    order : Order
+        Order to be sent.
+
+    Returns
+    -------
+    dict
+        JSON data of the topic ``order``. `orders.parse_order` reads it back, except for
+        the deviation of nodes.
+    """
     return vehicle.header(number) | {
         "orderId": order.id,
         "orderUpdateId": order.update,

@@ -22,11 +22,13 @@ the origin in the schema, so that float32 is enough for maps far from (0, 0).
 
 A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls
 as f32 x1, y1, x2, y2, and the points as f32 x, y. All are relative to the origin in the
-JSON text.
+JSON text. Last are the bytes of the floor's picture, a PNG. Coordinates of the floor in
+the JSON text are in the world's frame.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 from collections.abc import Iterator, Sequence
@@ -36,6 +38,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.model.colors import hex_of
+from botyard.model.floor import GROUND_COLOR, Floor
 from botyard.model.scene import Scene
 from botyard.names import shown
 
@@ -49,27 +53,27 @@ PAUSED: Final = 1
 FASTEST: Final = 2
 PAST: Final = 4
 
-NO_READING: Final = 0xFFFE
-"""Code of a range that is NaN."""
-
 
 class Block(IntEnum):
-    """Kinds of blocks."""
+    """Kinds of blocks in a frame."""
 
-    # f32 x, y, th of each body.
+    # One block: f32 x, y, th of each body.
     POSE = 1
-    # u8 of each body, `Bit`s.
+    # One block: u8 flags of each body, see `Bit`.
     STATE = 2
-    # f32 x, y, th of each robot: its pose in the world by odometry.
+    # One block: f32 x, y, th of each robot, its pose in the world by odometry.
     ODOMETRY = 3
-    # f32 forward, left, turn of each robot.
+    # One block: f32 forward, left and turn velocity of each robot.
     VELOCITY = 4
-    # One group of sensors: u32 row of each sensor's robot, then u16 ranges of each
-    # sensor, in units of the group.
+    # One block for each group of sensors: u32 row of each sensor's robot, then u16
+    # ranges of each sensor, in units of the group.
     READINGS = 5
-    # The same group: u32 indices, in the ranges of the block before, of bright
-    # reflections.
+    # One block for each group: u32 indices of bright reflections, in the ranges of the
+    # block before.
     BRIGHT = 6
+    # One block for each pheromone field, in some of the frames: u8 opacity of each block of
+    # cells, row after row from the lowest one. The group is the number of the field.
+    FIELD = 7
 
 
 class Bit(IntEnum):
@@ -84,7 +88,27 @@ class Bit(IntEnum):
 
 
 class Header(NamedTuple):
-    """Header of a frame; see the module for units."""
+    """Header of a frame; see the module for units.
+
+    Attributes
+    ----------
+    schema : int
+        Number of the `Schema` that describes the rows.
+    flags : int
+        Bits `PAUSED`, `FASTEST`, `PAST`.
+    time : float
+        Simulated time, s.
+    tick : int
+        Number of steps; its low 32 bits are sent.
+    number : int
+        Number of the frame; its low 32 bits are sent.
+    ratio : float
+        Simulated per wall time.
+    step_ms : float
+        Wall time of a step, ms.
+    speed : float
+        Requested speed, simulated per wall time.
+    """
 
     schema: int
     flags: int
@@ -101,7 +125,15 @@ Column = tuple[Block, int, int, Sequence[NDArray[Any]]]
 
 
 def encode(header: Header, columns: Sequence[Column]) -> bytes:
-    """Return an encoded frame."""
+    """Return an encoded frame.
+
+    Parameters
+    ----------
+    header : Header
+        Header of the frame.
+    columns : sequence of Column
+        Blocks. Arrays must have little-endian elements of the type that `Block` states.
+    """
     h = header
     parts: list[bytes | memoryview] = [
         HEADER.pack(
@@ -119,6 +151,7 @@ def encode(header: Header, columns: Sequence[Column]) -> bytes:
             0,
         )
     ]
+
     for kind, group, rows, arrays in columns:
         size = sum(a.nbytes for a in arrays)
         parts.append(BLOCK.pack(kind, group, rows, size, 0))
@@ -132,6 +165,11 @@ def encode(header: Header, columns: Sequence[Column]) -> bytes:
 def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
     """Return the header of a frame, and kind, group, rows and payload of each block.
 
+    Parameters
+    ----------
+    frame : bytes
+        Whole frame.
+
     Raises
     ------
     ValueError
@@ -144,7 +182,9 @@ def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
 
     _, version, count, *rest = HEADER.unpack_from(frame)
     if version != VERSION:
-        raise ValueError(f"frame of version {version}, expected {VERSION}")
+        raise ValueError(
+            f"expected a frame of version {VERSION}, found version {version}"
+        )
     return Header(*rest[:8]), list(_blocks(frame, count))
 
 
@@ -152,40 +192,33 @@ def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]
     at = HEADER.size
     for _ in range(count):
         if at + BLOCK.size > len(frame):
-            raise ValueError(f"frame cut short at byte {at} of {len(frame)}")
+            raise ValueError(
+                "expected a complete frame, found one that is cut short at byte "
+                f"{at} of {len(frame)}"
+            )
         kind, group, rows, size, _ = BLOCK.unpack_from(frame, at)
         at += BLOCK.size
         # The size comes from the frame, so it is checked before slicing.
         if at + size > len(frame):
             raise ValueError(
-                f"frame cut short: a block of {size} bytes at byte {at} of {len(frame)}"
+                f"block at byte {at}: expected at most {len(frame) - at} bytes, the "
+                f"rest of the frame, found a block of {size}"
             )
 
         yield Block(kind), group, rows, frame[at : at + size]
         at += size + -size % 4
 
 
-def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
-    """Return ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1.
-
-    NaN becomes `NO_READING`. The ranges may have any shape; the result is contiguous.
-    """
-    # 24 bits of a float32 are enough for 16 bits.
-    scaled = np.multiply(ranges, 1.0 / unit, dtype=np.float32, casting="same_kind")
-    scaled += np.float32(0.5)
-    low, high = (scaled.min(), scaled.max()) if scaled.size else (0.0, 0.0)
-    # Slow path, which readings of sensors never take.
-    if not (low >= 0.0 and high < NO_READING):
-        np.clip(scaled, 0.0, NO_READING - 0.5, out=scaled)
-        scaled[np.isnan(scaled)] = NO_READING
-
-    return scaled.astype(np.uint16)
-
-
 def encode_map(scene: Scene) -> bytes:
-    """Return the static part of a scene for the page; see the module."""
+    """Return the static part of a scene for the page; see the module.
+
+    Parameters
+    ----------
+    scene : Scene
+        Walls (n, 4) and points (n, 2), m, in the frame of the world.
+    """
     center = scene.center
-    about = {
+    about: dict[str, Any] = {
         "name": shown(scene.name),
         "origin": [center.x, center.y],
         "bounds": scene.bounds,
@@ -206,12 +239,18 @@ def encode_map(scene: Scene) -> bytes:
             for a in scene.areas
         ],
     }
+
+    picture = b""
+    if scene.floor is not None:
+        about["floor"], picture = _floor(scene.floor)
     text = json.dumps(about).encode()
     # Typed arrays in browsers must start at a multiple of their element size.
     text += b" " * (-len(text) % 4)
+
     # float32 has 24 bits: near the origin it resolves well below a millimetre.
     walls = scene.segments - (center.x, center.y, center.x, center.y)
     points = scene.points - (center.x, center.y)
+
     return b"".join(
         [
             MAP_MAGIC,
@@ -219,5 +258,54 @@ def encode_map(scene: Scene) -> bytes:
             text,
             walls.astype("<f4").tobytes(),
             points.astype("<f4").tobytes(),
+            picture,
         ]
     )
+
+
+def _floor(floor: Floor) -> tuple[dict[str, Any], bytes]:
+    """Return the part of a map's JSON text about the floor, and the bytes of its picture."""
+    picture, data = floor.picture, b""
+    about: dict[str, Any] = {
+        "color": hex_of(floor.color) if floor.color != GROUND_COLOR else "",
+        "picture": None,
+        "zones": [
+            {
+                "name": shown(zone.name),
+                "corners": zone.corners,
+                "color": hex_of(zone.color) if zone.color else "",
+                "slip": zone.slip,
+                "speed_limit": zone.speed_limit,
+                "odometry_scale": zone.odometry_scale,
+                "hole": zone.hole,
+            }
+            for zone in floor.zones
+        ],
+        "fields": [
+            {
+                "name": shown(one.name),
+                "color": hex_of(one.color),
+                # Blocks of cells in frames may extend beyond the area.
+                "area": one.area,
+                "cell": one.cell,
+                "rows": one.shape[0],
+                "columns": one.shape[1],
+            }
+            for one in floor.fields
+        ],
+    }
+    if picture is not None:
+        # Pillow takes long to import, and few worlds have a picture.
+        from PIL import Image
+
+        made = io.BytesIO()
+        Image.fromarray(picture.pixels).save(made, "PNG", compress_level=3)
+        data = made.getvalue()
+        width, height = picture.size
+        about["picture"] = {
+            "pose": list(picture.origin),
+            "width": width,
+            "height": height,
+            "bytes": len(data),
+        }
+    return about, data

@@ -11,16 +11,17 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-# Raise it with each change that an older page would misread: a browser may hold one in
-# its cache.
-VERSION: Final = 5
-"""Version of the messages; a page of another version is asked to reload."""
+# Increment the version with each change that an older page would misread: a browser may
+# have one in its cache.
+VERSION: Final = 6
+"""Version of the messages; a page of another version must be loaded again."""
 MAX_TEXT: Final = 64 * 1024
 """Longest request, bytes."""
 
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-# All bounds are checked while the JSON is decoded, before a request reaches a handler.
+# The bounds of all types are checked while the JSON is decoded, before a request
+# reaches a handler.
 Names = Annotated[list[Name], msgspec.Meta(max_length=5000)]
 Patterns = Annotated[list[Name], msgspec.Meta(max_length=100)]
 Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
@@ -36,6 +37,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     odometry: bool = False
     velocity: bool = False
     selected: tuple[Name, ...] = ()
+    fleet: bool = False
+    """Whether the page gets `Fleet` once a second."""
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
@@ -54,13 +57,13 @@ class Hello(Request, tag="hello"):
 
 
 class SetView(Request, tag="view"):
-    """Change the view; the sensors of selected robots are read, as for a client."""
+    """Change the view; the sensors of selected robots are measured while selected."""
 
     view: View
 
 
 class Ack(Request, tag="ack"):
-    """Acknowledge a drawn frame; not answered."""
+    """Acknowledge a drawn frame; there is no answer."""
 
     number: int
 
@@ -113,7 +116,7 @@ class Move(Request, tag="move"):
 class Drive(Request, tag="drive"):
     """Drive a robot, m/s and rad/s.
 
-    It stops unless the message is repeated (watchdog). `on` false ends driving.
+    The robot stops unless the message is repeated (watchdog). `on` false ends driving.
     """
 
     name: Name
@@ -135,6 +138,13 @@ class EmergencyStop(Request, tag="estop"):
 
     names: Names
     on: bool
+
+
+class SetCharge(Request, tag="charge"):
+    """Set the state of charge of robots' batteries, %."""
+
+    names: Names
+    charge: Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
 
 
 class Joystick(Request, tag="joystick"):
@@ -162,8 +172,18 @@ class CommandDevice(Request, tag="command"):
     value: Number
 
 
+Places = Annotated[list[tuple[Number, Number, Number]], msgspec.Meta(max_length=1000)]
+# The heading of a goal may be any.
+Goals = Annotated[
+    list[tuple[Number, Number, Number | None]], msgspec.Meta(max_length=100)
+]
+
+
 class Add(Request, tag="add"):
-    """Add robots or obstacles; without a pose, at the next free place."""
+    """Add robots or obstacles; a body without a pose gets the next free place.
+
+    `places` are poses of the first bodies, as from `FindPlaces`.
+    """
 
     model: Name
     name: str = ""
@@ -171,10 +191,44 @@ class Add(Request, tag="add"):
     x: Number | None = None
     y: Number | None = None
     th: Number = 0.0
+    places: Places = []
+
+
+class FindPlaces(Request, tag="places"):
+    """Request free places for bodies of a model; the answer is a list of poses.
+
+    `area` are two points, x0, y0, x1, y1, m: corners of a box, or ends of a line.
+    """
+
+    model: Name
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    arrangement: Literal["near", "grid", "random", "line"] = "near"
+    area: tuple[Number, Number, Number, Number] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+
+
+class Send(Request, tag="send"):
+    """Send robots to goals on planned paths; without goals, they stop.
+
+    Several robots get places of their own at each goal. With `queue` the goals come
+    after those that a robot has not reached yet.
+    """
+
+    names: Names
+    goals: Goals
+    order: Literal["once", "loop", "back"] = "once"
+    queue: bool = False
+    speed: Annotated[float, msgspec.Meta(gt=0.0, le=100.0)] | None = None
+
+
+class Dock(Request, tag="dock"):
+    """Send robots to the docks of the map, each to one of its own while there are docks."""
+
+    names: Names
 
 
 class Clone(Request, tag="clone"):
-    """Add a robot or obstacle of the same model next to each of these."""
+    """Copy bodies: add one of the same model next to each named robot or obstacle."""
 
     names: Names
 
@@ -186,7 +240,7 @@ class Remove(Request, tag="remove"):
 
 
 class Reset(Request, tag="reset"):
-    """Return robots (without names all) to their start poses, with odometry zero."""
+    """Return robots to their start poses, with odometry zero; without names, all robots."""
 
     names: Names | None = None
 
@@ -199,7 +253,7 @@ class OdometryErrors(Request, tag="odometry_errors"):
 
 
 class Undo(Request, tag="undo"):
-    """Undo the last change by this page of bodies or the map.
+    """Undo the last change of bodies or the map that this page has made.
 
     The answer is a line that describes the change.
     """
@@ -212,9 +266,10 @@ class Redo(Request, tag="redo"):
 class Look(Request, tag="look"):
     """Show this page the last moment at or before a simulated time, s.
 
-    Nothing is changed. The answer is `Looked`. A recording is shown to all pages alike:
-    it goes to that moment, and the answer is null. Without a time, the moment is `by`
-    steps after the shown one, or before it; without both, it is the present.
+    Nothing is changed. The answer is `Looked`. All pages show a recording at the same
+    moment: it jumps to that moment, and the answer is null. Without a time, the moment
+    is `by` steps after the shown moment, or before it if `by` is negative. Without
+    both, it is the present.
     """
 
     time: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None
@@ -222,7 +277,7 @@ class Look(Request, tag="look"):
 
 
 class GoOn(Request, tag="go_on"):
-    """Let the world continue from the moment that this page looks at.
+    """Let the world continue from the moment that this page shows.
 
     The page then shows the present again. The answer is the moment's time, s.
     """
@@ -235,16 +290,32 @@ class Loop(Request, tag="loop"):
 
 
 class Chart(Request, tag="chart"):
-    """Request what the robots of a recorded traffic run did over time.
+    """Request the actions of the robots over time in a recorded traffic run.
 
     The answer is `ChartResult`, or null if there is no traffic in the recording.
     """
+
+
+class Course(Request, tag="course"):
+    """Request the values of a robot over the last minutes; the answer is `CourseResult`.
+
+    `until` is the time of the last sample, s; by default the present.
+    """
+
+    name: Name
+    until: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None
 
 
 class LoadMap(Request, tag="map"):
     """Load another map for all clients by its name; an empty name removes the map."""
 
     name: Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class LookAtMap(Request, tag="look_at_map"):
+    """Request a picture of a map that can be loaded; the answer is `MapPicture`."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 
 
 class Reload(Request, tag="reload"):
@@ -260,11 +331,12 @@ class Snapshot(Request, tag="snapshot"):
 class StartRecording(Request, tag="start_recording"):
     """Record the run to a file in the working directory of the simulator.
 
-    The answer is its path. `last` is the simulated time that is kept until it is saved,
-    s; 0 writes all. With `on_stall` it is saved when a robot stalls. `topics` and
-    `robots` are patterns as for file names; without them the usual topics and all
-    robots are recorded. `rates` has patterns of topics, and the limit of messages of
-    each such topic per simulated second; 0 is one for each step.
+    The answer is its path. With `last`, only the last `last` seconds of simulated time
+    are kept in memory until they are saved; 0 writes the whole run. With `on_stall` it
+    is saved when a robot stalls. `topics` and `robots` are patterns as for file names;
+    without them the usual topics and all robots are recorded. `rates` has patterns of
+    topics, and the limit of messages of each such topic per simulated second; 0 is one
+    for each step.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -300,7 +372,7 @@ class WriteMovie(Request, tag="write_movie"):
     speed, fps : float
         Simulated time per shown time; frames per second, 0 for a suitable rate.
     width : int
-        Width, pixels.
+        Width of the picture, pixels.
     follow : str
         Robot that stays in the middle; "" shows the whole world.
     scans : list of str
@@ -393,9 +465,13 @@ AnyRequest = (
     | Drive
     | Enable
     | EmergencyStop
+    | SetCharge
     | Joystick
     | CommandDevice
     | Add
+    | FindPlaces
+    | Send
+    | Dock
     | Clone
     | Remove
     | Reset
@@ -405,8 +481,10 @@ AnyRequest = (
     | GoOn
     | Loop
     | Chart
+    | Course
     | OdometryErrors
     | LoadMap
+    | LookAtMap
     | Reload
     | Snapshot
     | StartRecording

@@ -1,4 +1,4 @@
-"""Messages to the page: answers to its requests, and news about the simulation.
+"""Messages to the page: answers to its requests, and changes of the simulation.
 
 They are JSON texts (webgui.md §4), and the page's TypeScript types are generated from
 them. Everything is in SI units: m, rad, s.
@@ -62,13 +62,28 @@ class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
 
 
 class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
-    """Message that the start dialog was answered, by this page or another one."""
+    """Message that this page or another one has answered the start dialog."""
 
 
 class Model(msgspec.Struct, kw_only=True):
     """Robot model or obstacle for drawing.
 
-    It has polygons in its own frame, and the positions of its lasers, x, y, m.
+    The model has polygons in its own frame, and the positions of its lasers, x, y, m.
+
+    Attributes
+    ----------
+    name, description, color : str
+        Name, one line of description, and colour for CSS.
+    parts : list of list of (float, float)
+        Polygons of its outline, x, y, m.
+    drives, omni : bool
+        Whether it has motors, and whether it moves sideways as well.
+    lasers : list of (float, float)
+        Positions of its lasers, x, y, m.
+    max_v, max_w : float
+        Greatest speed, m/s, and turn rate, rad/s.
+    problem : str
+        Error of its definition; empty if it is valid.
     """
 
     name: str
@@ -84,7 +99,15 @@ class Model(msgspec.Struct, kw_only=True):
 
 
 def broken_model(name: str, problem: str) -> Model:
-    """Return the entry of a model whose definition is invalid, with the reason."""
+    """Return the entry of a model whose definition is invalid, with the reason.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    problem : str
+        Error of its definition.
+    """
     return Model(
         name=name,
         description="",
@@ -100,20 +123,56 @@ def broken_model(name: str, problem: str) -> Model:
 
 
 class BodyInfo(msgspec.Struct, kw_only=True):
-    """Body: a row of the frames' columns; robots come first, then boxes of the map."""
+    """Body: a row of the frames' columns, first the robots, then boxes of the map.
+
+    Attributes
+    ----------
+    name : str
+        Name of the body.
+    model : int
+        Index among the schema's models.
+    robot : bool
+        Whether it drives, as robots, pedestrians and moving obstacles do.
+    port : int
+        TCP port of a robot; 0 without one.
+    kind : str
+        Kind of the body, by which bodies are counted; ``obstacle`` moves, ``thing``
+        does not.
+    color : int
+        Number of its colour, if each robot has one of its own.
+    """
 
     name: str
     model: int
     robot: bool
     port: int = 0
+    kind: Literal["robot", "pedestrian", "obstacle", "thing"] = "thing"
+    color: int = 0
 
 
 class Group(msgspec.Struct, kw_only=True):
     """Sensors with the same rays.
 
     Each ray starts at an origin (x, y) in the robot's frame and has a bearing. On the
-    layer of lasers they have one origin, and `count` bearings from `angle0` with
+    layer of lasers, all rays have one origin, and `count` bearings from `angle0` with
     spacing `step`; on the layer of sonar each ray has its own pose.
+
+    Attributes
+    ----------
+    id : int
+        Number by which blocks of frames name the group.
+    kind : Layer
+        Layer of the page on which the rays are drawn.
+    count : int
+        Number of rays of a sensor.
+    range_max : float
+        Greatest range, m.
+    unit : float
+        Length of a unit of the ranges in frames, m.
+    poses : list of (float, float, float)
+        Origins x, y, m, and bearings, rad, in the robot's frame.
+    angle0, step : float
+        First bearing and spacing, rad.
     """
 
     id: int
@@ -147,7 +206,27 @@ class MapInfo(msgspec.Struct, kw_only=True):
 
 
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """Layout of the columns of frames until the next such message, with their map."""
+    """Layout of the columns of frames until the next such message, with their map.
+
+    Attributes
+    ----------
+    number : int
+        Number of the schema, which frames repeat.
+    map : MapInfo
+        Map, with the address of its walls.
+    origin : (float, float)
+        Point of the world to which poses in frames are relative, m.
+    dt : float
+        Duration of a step, s.
+    models : list of Model
+        Models of the bodies.
+    bodies : list of BodyInfo
+        Rows of the columns: first the robots, then boxes of the map.
+    robots : int
+        Number of robots.
+    groups : list of Group
+        Sensors in the blocks of readings.
+    """
 
     number: int
     map: MapInfo
@@ -160,12 +239,13 @@ class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
 
 
 class Looked(msgspec.Struct, kw_only=True):
-    """Moment that a page looks at: number of steps, and simulated time, s.
+    """Moment that a page shows: number of steps, and simulated time, s.
 
     Attributes
     ----------
     missing, gone : list of str
-        Robots of now that did not exist then, and the reverse.
+        Robots of the present that did not exist at the moment, and robots of the moment
+        that no longer exist.
     disconnected : int
         Number of robots in `missing` that clients command.
     """
@@ -208,9 +288,9 @@ class TimeLine(msgspec.Struct, kw_only=True):
 class Mark(msgspec.Struct, kw_only=True):
     """Event on the timeline: simulated time, s, a line of text, and its kind.
 
-    Kinds: ``robot`` (added or removed), ``client`` (connected or gone), ``map``,
-    ``branch`` (the world continued from there), ``stall``, ``command``, ``warning``,
-    ``error`` (log lines). Other kinds are shown like ``robot``.
+    Kinds: ``robot`` (added or removed), ``client`` (connected or disconnected),
+    ``map``, ``branch`` (the world continued from there), ``stall``, ``command``,
+    ``warning``, ``error`` (log lines). Other kinds are shown like ``robot``.
     """
 
     time: float
@@ -237,8 +317,8 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     `timeline` is None if no moments are kept. `question` asks whether to continue; a
     `Reply` answers it. `recording` is the name of the file that is recorded to, and
     `kept` the simulated time that is only in memory until it is saved, s (0 if all is
-    written). `movie` is the name of the movie in work, and `drawn` its finished part, 0
-    to 1.
+    written). `movie` is the name of the movie that is being made, and `drawn` its
+    finished part, 0 to 1.
     """
 
     clients: int
@@ -268,8 +348,8 @@ class DeviceCommand(msgspec.Struct, kw_only=True):
 class DeviceReading(msgspec.Struct, kw_only=True):
     """Reading of a device.
 
-    It has rows of texts, the number of rows left out, and markers (x, y in the robot's
-    frame, m; text). `commands` are the commands of an actuator.
+    The reading has rows of texts, the number of omitted rows, and markers (x, y in the
+    robot's frame, m; text). `commands` are the commands of an actuator.
     """
 
     device: str
@@ -314,6 +394,77 @@ class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):
     robots: list[Detail]
 
 
+class TripInfo(msgspec.Struct, kw_only=True):
+    """Trip of a robot to goals.
+
+    Attributes
+    ----------
+    robot : str
+        Name of the robot.
+    state : str
+        State, such as ``driving``.
+    goals : list of (x, y, th)
+        Goals that it has not reached yet, m and rad; th is None for any heading.
+    path : list of (x, y)
+        Corners of the planned path to the first goal, m.
+    order : str
+        ``once``, ``loop`` or ``back``.
+    message : str
+        Why there is no path; empty otherwise.
+    """
+
+    robot: str
+    state: str
+    goals: list[tuple[float, float, float | None]]
+    path: list[tuple[float, float]]
+    order: str
+    message: str = ""
+
+
+class Trips(msgspec.Struct, kw_only=True, tag="trips", tag_field="type"):
+    """All trips of robots to goals; sent again after each change."""
+
+    trips: list[TripInfo]
+
+
+class Fleet(msgspec.Struct, kw_only=True, tag="fleet", tag_field="type"):
+    """Values of all robots, once a second, for the table of the fleet.
+
+    Each list has one entry for each robot.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time, s.
+    names : list of str
+        Names of the robots.
+    charge : list of float
+        Charge of the batteries, %.
+    speed : list of float
+        Speed, m/s.
+    stalled : list of float
+        Share of the observed simulated time in which the robot was stalled, 0 to 1.
+    left : list of float
+        Length of the path to the goal, m; -1 without a goal.
+    controller : list of str
+        Name of the controller that drives the robot while no client does.
+    commander : list of str
+        Source of the last command.
+    pose : list of (x, y, th)
+        True poses, m and rad.
+    """
+
+    time: float
+    names: list[str]
+    charge: list[float]
+    speed: list[float]
+    stalled: list[float]
+    left: list[float]
+    controller: list[str]
+    commander: list[str]
+    pose: list[tuple[float, float, float]]
+
+
 class LogEntry(msgspec.Struct, kw_only=True):
     """Log line; `text` may come from a client: show it as text, never as HTML."""
 
@@ -344,6 +495,30 @@ class MapFile(msgspec.Struct, kw_only=True):
 
     name: str
     shipped: bool
+
+
+class MapPicture(msgspec.Struct, kw_only=True):
+    """Small picture of a map.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    bounds : (float, float, float, float), optional
+        Its extent: x0, y0, x1, y1, m.
+    robots, goals : int
+        Number of robots that it brings, and of its goals, docks and homes.
+    walls, points : list of int
+        Ends x0, y0, x1, y1 of walls, and points x, y, in thousandths of the longer edge
+        of the extent, from its lower left corner. A large map has only a part of them.
+    """
+
+    name: str
+    bounds: tuple[float, float, float, float] | None
+    robots: int
+    goals: int
+    walls: list[int]
+    points: list[int]
 
 
 class CatalogResult(msgspec.Struct, kw_only=True):
@@ -390,11 +565,33 @@ class ChartResult(msgspec.Struct, kw_only=True):
     left_out: int = 0
 
 
+class CourseResult(msgspec.Struct, kw_only=True):
+    """Values of a robot over the last minutes, oldest first.
+
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    time : list of float
+        Simulated times of the samples, s.
+    v, w : list of float
+        Speed, m/s, negative backwards, and yaw rate, rad/s.
+    error : list of float
+        Distance between the true pose and the pose by odometry, m.
+    """
+
+    name: str
+    time: list[float]
+    v: list[float]
+    w: list[float]
+    error: list[float]
+
+
 class DebugResult(msgspec.Struct, kw_only=True):
     """Structures of the engine.
 
-    They are squares (x, y of the lower left corner, edge, value 0 to 1 of each, in one
-    list), lines, and names of bodies.
+    The structures are squares (x, y of the lower left corner, edge, value 0 to 1 of
+    each, in one list), lines, and names of bodies.
     """
 
     squares: list[float] = []
@@ -402,5 +599,18 @@ class DebugResult(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
 
-Push = Welcome | Started | Schema | Status | Marks | Details | Log | Files | Ok | Failed
+Push = (
+    Welcome
+    | Started
+    | Schema
+    | Status
+    | Marks
+    | Details
+    | Trips
+    | Fleet
+    | Log
+    | Files
+    | Ok
+    | Failed
+)
 encoder: Final = msgspec.json.Encoder()

@@ -1,6 +1,6 @@
 """Sans-I/O session of one viewer of the page.
 
-It is a state machine, to which time is an argument (design §2, rule 2). It
+It is a state machine that gets the time as an argument (design §2, rule 2). It
 authenticates the viewer and charges the time of its requests to its budget. It sends
 frames only as fast as the page draws them: each is acknowledged (flow control), and the
 rate adapts between 30 and 5 Hz (reference webgui.md §4).
@@ -45,7 +45,7 @@ FRAME_RATES: Final = (30.0, 20.0, 10.0, 5.0)
 FRAMES_IN_FLIGHT: Final = 2
 """Window of the flow control: number of unacknowledged frames."""
 SLOW_ACK_PERIODS: Final = 1.5
-"""Frame periods after which an acknowledgement is late, and lowers the rate."""
+"""Number of frame periods after which an acknowledgement counts as late and lowers the rate."""
 ACKS_TO_SPEED_UP: Final = 40
 """Number of acknowledgements in time that raises the rate."""
 ACK_TIMEOUT: Final = 5.0
@@ -62,7 +62,7 @@ MAX_BACKLOG: Final = 16 * 1024 * 1024
 MAX_STUCK: Final = 30.0
 """Time after which a page that reads none of its messages is disconnected, s."""
 MAX_PENDING: Final = 64
-"""Limit of a page's unanswered requests; the next one is read after an answer."""
+"""Limit of a page's unanswered requests; the next request is read after an answer."""
 MAX_LOG: Final = 1000
 """Limit of the log lines that wait for a slow page."""
 LOG_LINES_PER_MESSAGE: Final = 200
@@ -73,8 +73,8 @@ OUTDATED: Final = 4426
 FULL: Final = 1013
 """WebSocket close codes.
 
-They are wrong token, protocol error, page of another version, and too many viewers or a
-viewer that does not read.
+The codes mean wrong token, protocol error, page of another version, and too many
+viewers or a viewer that does not read.
 """
 
 
@@ -83,6 +83,15 @@ class Tokens:
     """Access tokens: `full` with control, `audience` read-only.
 
     Without `full` every viewer has control. With `read_only` none has.
+
+    Attributes
+    ----------
+    full : str
+        Token with control; empty if none is needed.
+    audience : str
+        Token for read-only access; empty if there is none.
+    read_only : bool
+        Whether `full` also gives read-only access.
     """
 
     full: str
@@ -90,7 +99,13 @@ class Tokens:
     read_only: bool = False
 
     def admits(self, token: str) -> bool | None:
-        """Return True for control, False for read-only access, and None for no access."""
+        """Return True for control, False for read-only access, and None for no access.
+
+        Parameters
+        ----------
+        token : str
+            Token of the page.
+        """
         # A comparison in constant time reveals nothing about the token.
         if not self.full or hmac.compare_digest(token.encode(), self.full.encode()):
             return not self.read_only
@@ -105,7 +120,7 @@ class Tokens:
 Answer = Callable[[Any, str | None], None]
 """Callback with the result of a request, and an error message or None.
 
-It is called once, at once or later.
+It is called exactly once, immediately or later.
 """
 
 
@@ -113,7 +128,13 @@ class RequestHandler(Protocol):
     """Executes requests of viewers."""
 
     def no_room(self, read_only: bool) -> str:
-        """Return the reason why another viewer is refused; empty if there is room."""
+        """Return the reason why another viewer is refused; empty if there is room.
+
+        Parameters
+        ----------
+        read_only : bool
+            Whether the viewer has read-only access.
+        """
         ...
 
     def welcome(self, viewer: Viewer) -> Welcome:
@@ -121,7 +142,18 @@ class RequestHandler(Protocol):
         ...
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """Register a viewer; return the messages before its first frame."""
+        """Register a viewer; return the messages before its first frame.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that has shown its token.
+
+        Returns
+        -------
+        sequence of bytes
+            Encoded messages, such as the schema of frames.
+        """
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
@@ -129,7 +161,18 @@ class RequestHandler(Protocol):
         ...
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
-        """Execute a request."""
+        """Execute a request.
+
+        Parameters
+        ----------
+        viewer : Viewer
+            Page that sent the request. `Viewer.read_only` states whether it may change
+            anything.
+        request : Request
+            Valid request, except `Hello`, `Ack` and `SetView`.
+        answer : callable
+            Called once with the result and None, or None and an error message.
+        """
         ...
 
 
@@ -139,9 +182,9 @@ class Viewer:
     Parameters
     ----------
     desk : RequestHandler
-        Executes requests.
+        Handler that executes the viewer's requests.
     tokens : Tokens
-        Access tokens.
+        Access tokens of the server.
     now : float
         Wall time, s.
     admitted : callable, optional
@@ -149,6 +192,21 @@ class Viewer:
         the budget of its work from now on.
     clock : callable
         Measures the time of work, s; without it, work costs nothing.
+
+    Attributes
+    ----------
+    view : View
+        Contents that the page wants in its frames.
+    ready : bool
+        Whether it has shown its token.
+    read_only : bool
+        Whether it may not change anything.
+    close_code : int or None
+        WebSocket close code; None while the connection shall stay open.
+    close_reason : str
+        Reason for the page.
+    frames_sent : int
+        Number of frames that were handed to the socket.
     """
 
     def __init__(
@@ -166,19 +224,23 @@ class Viewer:
         self.close_reason = ""
         self.frames_sent = 0
         self.number = 0
-        """Number of the page."""
+        """Number of the page, which the server gives it."""
+
         self._desk = desk
         self._tokens = tokens
         self._began = now
         self._now = now
+
         self._texts: deque[bytes] = deque()
         self._log: deque[LogEntry] = deque()
         self._lost = 0
         self._unread = self._pending = 0
         self._stuck_since = math.inf
+
         self._admitted = admitted
         self._clock = clock
         self.budget = Budget()
+
         self._rate = 0
         self._acks_in_time = 0
         self._in_flight: deque[tuple[int, float]] = deque()
@@ -190,6 +252,13 @@ class Viewer:
         """Process a message of the page.
 
         It never raises: errors are answered, or set `close_code`.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON of a request.
+        now : float
+            Wall time, s.
         """
         self._now = now
         with self.work(now):
@@ -197,7 +266,13 @@ class Viewer:
 
     @contextmanager
     def work(self, now: float) -> Iterator[None]:
-        """Charge the time of the block to the viewer's budget."""
+        """Charge the time of a ``with`` block to the viewer's budget.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         began = self._clock()
         try:
             yield
@@ -207,14 +282,19 @@ class Viewer:
     def wait(self, now: float) -> float:
         """Return the time until the next message may be read, s; 0 within the budget.
 
-        `is_behind` also delays it.
+        A page that is behind (`is_behind`) has to wait as well.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
         """
         return 0.0 if self.close_code is not None else self.budget.wait(now)
 
     def _receive(self, text: str | bytes) -> None:
         if self.close_code is not None:
             return
-        # Checked before the JSON is parsed, which would cost much more.
+        # The length is checked before the JSON is parsed, which would cost much more.
         if len(text) > MAX_TEXT:
             self.close(
                 BAD,
@@ -238,7 +318,7 @@ class Viewer:
         elif isinstance(request, Ack):
             self._acknowledged(request.number)
         elif isinstance(request, Hello):
-            self._answer(request.id, None, "hello was already received")
+            self._answer(request.id, None, 'the request "hello" was already received')
         elif isinstance(request, SetView):
             self.view = request.view
             self._desk.view_changed(self)
@@ -261,12 +341,12 @@ class Viewer:
     def _reject(self, text: str | bytes, reason: str) -> None:
         """Answer a malformed message, under its id if it has one."""
         if not self.ready:
-            self.close(BAD, f"expected hello: {reason}")
+            self.close(BAD, f'expected the request "hello": {reason}')
             return
 
         number = -1
-        # The id lets the page match the error with its request, although the rest is
-        # invalid.
+        # The id lets the page match the error with its request, although its other
+        # fields are invalid.
         try:
             found = json.loads(text)
             if isinstance(found, dict) and isinstance(found.get("id"), int):
@@ -278,7 +358,7 @@ class Viewer:
 
     def _greet(self, request: AnyRequest) -> None:
         if not isinstance(request, Hello):
-            self.close(BAD, "expected hello first")
+            self.close(BAD, 'expected the request "hello" first')
             return
 
         admitted = self._tokens.admits(request.token)
@@ -290,16 +370,18 @@ class Viewer:
             )
             return
 
-        # A page that stayed open over an update would misread the frames.
+        # A page that stayed open during an update of the simulator would misread the
+        # frames.
         if request.version != VERSION:
             self.close(
                 OUTDATED,
-                f"this page speaks version {request.version}, the simulator "
-                f"{VERSION}: load it again",
+                f"this page speaks version {request.version} of the protocol, the "
+                f"simulator version {VERSION}: load the page again",
             )
             return
 
-        # Checked after the token, so that strangers learn nothing about the viewers.
+        # This is checked after the token, so that a page without a token learns nothing
+        # about the viewers.
         full = self._desk.no_room(not admitted)
         if full:
             self.close(FULL, full)
@@ -321,21 +403,43 @@ class Viewer:
         )
 
     def close(self, code: int, reason: str) -> None:
-        """Request to close the socket; the first code and reason count."""
+        """Request to close the socket; only the first call has an effect.
+
+        Parameters
+        ----------
+        code : int
+            WebSocket close code.
+        reason : str
+            Reason for the page.
+        """
         if self.close_code is None:
             self.close_code, self.close_reason = code, reason
 
     # -- to the page
 
     def send(self, message: Push) -> None:
-        """Queue a message."""
+        """Queue a message.
+
+        Parameters
+        ----------
+        message : Push
+            Message of `pushes`. Beyond `MAX_BACKLOG` bytes of unread messages the page
+            is disconnected.
+        """
         self._queue(encoder.encode(message))
 
     def send_encoded(self, text: bytes, again_soon: bool = False) -> None:
-        """Queue a message that was encoded for several viewers.
+        """Queue a message that was encoded once for several viewers.
 
-        With `again_soon` it is left out for a slow page, because the next one replaces
-        it.
+        With `again_soon` the message is left out for a slow page, because the next
+        message replaces it.
+
+        Parameters
+        ----------
+        text : bytes
+            JSON of a message.
+        again_soon : bool
+            Whether a newer message replaces it soon.
         """
         if self.ready and not (again_soon and self.is_behind):
             self._queue(text)
@@ -361,7 +465,7 @@ class Viewer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether its requests wait (back-pressure)."""
+        """Whether the page's requests wait (back-pressure)."""
         return self._unread > MAX_UNREAD or self._pending > MAX_PENDING
 
     def add_log(self, entry: LogEntry) -> None:
@@ -377,7 +481,7 @@ class Viewer:
         return bool(self._texts or (self.ready and self._log))
 
     def texts_to_send(self) -> Iterator[bytes]:
-        """Yield the waiting messages in order; each is unread until the next."""
+        """Yield the waiting messages in order; each counts as unread until the next."""
         if self.ready and self._log:
             n = min(LOG_LINES_PER_MESSAGE, len(self._log))
             self.send(
@@ -387,7 +491,7 @@ class Viewer:
 
         while self._texts:
             yield self._texts[0]
-            # Otherwise `_give_up` has cleared them in the meantime.
+            # `_give_up` may have cleared the texts while the caller sent this one.
             if self._texts:
                 self._unread -= len(self._texts.popleft())
                 self._stuck_since = self._now
@@ -400,7 +504,13 @@ class Viewer:
         return FRAME_RATES[self._rate]
 
     def wants_frame_at(self, now: float) -> float | None:
-        """Return the time of its next frame, s; None if it must acknowledge one first."""
+        """Return the time of the next frame, s; None before an acknowledgement.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        """
         if not self.ready or self.close_code is not None:
             return None
         # A lost acknowledgement must not stop the frames for ever.
@@ -413,12 +523,20 @@ class Viewer:
         return max(self._next_frame, now + self.budget.wait(now))
 
     def frame_sent(self, number: int, now: float) -> None:
-        """Record a frame that was handed to the socket."""
+        """Record a frame that was handed to the socket.
+
+        Parameters
+        ----------
+        number : int
+            Number of the frame, as in its header.
+        now : float
+            Wall time, s.
+        """
         self.frames_sent += 1
         self._in_flight.append((number, now))
         period = 1.0 / self.rate
-        # A little early, so that a world which steps at just this rate is not drawn at
-        # half of it.
+        # The next frame may be a little early. Otherwise a world that steps at exactly
+        # this rate would be drawn at half of it.
         self._next_frame = now + 0.8 * period
 
     def _acknowledged(self, number: int) -> None:
@@ -442,10 +560,17 @@ class Viewer:
         """Check the timeouts; return whether to close the socket.
 
         `has_unread` means that received data waits to be processed.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        has_unread : bool
+            Whether a first message may be among unread data.
         """
         self._now = max(self._now, now)
         if not self.ready and now - self._began > HELLO_TIMEOUT and not has_unread:
-            self.close(BAD, "no hello received")
+            self.close(BAD, 'the page did not send the request "hello"')
         elif self._texts and now - self._stuck_since > MAX_STUCK:
             self._give_up()
 

@@ -18,7 +18,7 @@ from botyard.errors import NotNowError
 
 T = TypeVar("T")
 
-GIVEN_UP: Final = "the simulator ended before this was done"
+GIVEN_UP: Final = "the simulator ended before this call was done"
 
 log = logging.getLogger("botyard")
 
@@ -38,6 +38,18 @@ class Background:
         """Start a coroutine or cooperative work.
 
         An exception is logged as an internal error of `what`.
+
+        Parameters
+        ----------
+        work : coroutine or portions
+            The work; a generator runs between the steps, from one yield to the next.
+        what : str
+            Name of the work, for the log.
+
+        Returns
+        -------
+        asyncio.Task
+            Task, which `aclose` cancels.
         """
         task = asyncio.get_running_loop().create_task(
             _in_portions(work) if isinstance(work, Generator) else work
@@ -52,7 +64,21 @@ class Background:
             log.error("%s: internal error", what, exc_info=error)
 
     def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
-        """Start a coroutine, and return a future of its result."""
+        """Start a coroutine, and return a future of its result.
+
+        Parameters
+        ----------
+        work : coroutine
+            The work. Its error is in the future and is not logged.
+        what : str
+            Name of the work, for the log.
+
+        Returns
+        -------
+        Future
+            Future for any thread. It fails with `NotNowError` if the simulator ends
+            first.
+        """
         result: Future[T] = promise()
 
         async def run() -> None:
@@ -79,7 +105,16 @@ class Background:
         return result
 
     def portions(self, work: Portions[T], what: str) -> Future[T]:
-        """Start cooperative work in slices, and return a future of its result."""
+        """Start cooperative work in slices, and return a future of its result.
+
+        Parameters
+        ----------
+        work : portions
+            Generator that yields None, or a future to wait for; its return value is the
+            result.
+        what : str
+            Name of the work, for the log.
+        """
         return self.future(_in_portions(work), what)
 
     def close(self) -> None:
@@ -95,7 +130,7 @@ class Background:
 
 
 async def _in_portions(work: Portions[T]) -> T:
-    """Run cooperative work slice by slice; the event loop runs in between.
+    """Run cooperative work in slices; between slices, the event loop runs.
 
     Each slice yields a pause in seconds, or a future to wait for.
     """

@@ -1,9 +1,9 @@
 """Jobs for clients in child processes with limits of memory and time.
 
-A job can be killed at any moment. `botyard.processes.child_process` has the child's
-side. The child is a new interpreter, not a fork. It inherits no file and no socket
-except its two pipes, and has a temporary folder that is removed after it. It ends with
-this process, however this process ends. Interrupts of the terminal do not reach it.
+A job can be killed at any time. `botyard.processes.child_process` is the child's side.
+The child is a new interpreter, not a fork. It inherits no file and no socket except its
+two pipes, and has a temporary folder that is removed after its end. The child ends when
+this process ends, in any way. Interrupts of the terminal do not reach it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Job:
                 process = self._begin(folder, said)
             except OSError as error:
                 raise JobError(
-                    f"cannot start a process for it: {error.strerror}"
+                    f"cannot start a child process for the job: {error.strerror}"
                 ) from None
 
             stack.callback(self._end, process)
@@ -115,15 +115,17 @@ class Job:
             timer.daemon = True
             timer.start()
             stack.callback(timer.cancel)
+
             try:
                 write_message(process.input, kind, request, type(request))
                 # Keep the pipe open: the process ends when its input closes.
                 process.input.flush()
                 channel = Channel(process.output, types, self._limits.memory)
+
                 while (message := channel.read()) is not None:
                     yield message
             except DamagedMessage as error:
-                cause = f"its process sent an invalid answer: {error}"
+                cause = f"the child process of the job sent an invalid answer: {error}"
             except OSError:
                 cause = ""
             else:
@@ -162,9 +164,14 @@ class Job:
             return self._process
 
     def kill(self, reason: str = "the simulator is closing") -> None:
-        """Kill the job at once; `run` raises `JobError` with the reason.
+        """Kill the job at once.
 
         This may be called from any thread, also before the job has started.
+
+        Parameters
+        ----------
+        reason : str
+            Reason in the `JobError` that `run` raises; the first call determines it.
         """
         with self._lock:
             self._reason = self._reason or reason
@@ -181,14 +188,17 @@ class Job:
         process.wait(KILL_WAIT_S)
 
     def _too_long(self) -> str:
-        return f"it took more than {self._limits.time:g} s (--job-time raises that)"
+        return (
+            f"the job took more than {self._limits.time:g} s (--job-time raises this "
+            "limit)"
+        )
 
     def _died(self, status: int, output: Path) -> str:
-        """Return the reason for the end of a process that was not killed here."""
+        """Return the reason why a process ended that this job has not killed."""
         if status == OUT_OF_MEMORY:
             return (
-                f"it needs more than {self._limits.memory // MIB} MiB of "
-                "memory (--job-memory raises that)"
+                f"the job needs more than {self._limits.memory // MIB} MiB of memory "
+                "(--job-memory raises this limit)"
             )
 
         # The kernel enforces the time limit as well.
@@ -196,7 +206,7 @@ class Job:
             return self._too_long()
         # An exception's message is in the last line.
         said = last_lines(output, 1)
-        return f"its process died ({ending(status)})" + (
+        return f"the child process of the job died ({ending(status)})" + (
             f": {shown(said[0], 200)}" if said else ""
         )
 

@@ -2,8 +2,8 @@
 
 Child processes read the maps (`botyard.servers.jobs.child_jobs`). A `Host` waits for
 them in a thread and returns to the event loop between two steps. So other clients are
-not delayed while a map is read, however bad the map is, and a map that fails leaves no
-trace.
+not delayed while a map is read, however bad the map is, and a map that cannot be loaded
+changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Final, TypeVar
 from botyard.control.fairqueue import FairQueue
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host, Replaced
-from botyard.controllers.registry import controller_names, given_names
 from botyard.engine.layout import Grid
 from botyard.engine.wallgrid import build_grid, crowding
 from botyard.errors import BotyardError, NotNowError, WorldError
@@ -42,15 +41,17 @@ from botyard.sim.worldfiles import populate
 log = logging.getLogger("botyard.world")
 T = TypeVar("T")
 
+# Each queued request may hold an uploaded file, so the queue also bounds memory.
 MAX_WAITING: Final = 16
 """Length of the queue of map requests.
 
-When the queue is full, it refuses the newest request of the client with the most.
+When the queue is full, it refuses the newest request of the client with the most
+requests.
 """
 MAX_READERS: Final = 2
 """Maximum number of concurrent readers, each for another client.
 
-One map that blocks its reader therefore does not delay the others.
+A map that blocks its reader therefore does not delay maps of other clients.
 """
 MAX_ROBOTS: Final = 1000
 """Maximum number of robots of a map that is loaded at run time.
@@ -62,7 +63,7 @@ MAX_BOXES: Final = 1000
 MAX_CORNERS: Final = 20_000
 """Maximum number of corners of all robots and movable objects of such a map.
 
-To put them in place delays one step.
+Placing them delays one step.
 """
 MAX_CROWDING: Final = 500.0
 """Maximum average number of walls in an occupied grid cell of clients' maps.
@@ -75,7 +76,16 @@ Each ray and each move checks all walls of a cell.
 class Loaded:
     """A world that was read and is ready for the simulation.
 
-    Without a path, the world did not come from a file on this machine.
+    Attributes
+    ----------
+    path : Path or None
+        Its file; None if the world was not read from a file on this machine.
+    modified : int
+        Modification time of the file (see `botyard.formats.reading`).
+    world : World
+        The world.
+    grid : Grid
+        Index of its walls, built in advance.
     """
 
     path: Path | None
@@ -86,7 +96,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wanted:
-    """A request to load a map.
+    """Request to load a map that waits for its turn.
 
     Without folders, `name` is a path or the name of an uploaded file.
     """
@@ -98,8 +108,17 @@ class _Wanted:
     data: bytes | None = None
     before: Callable[[World], None] | None = None
     """Callback after reading, immediately before the map replaces the current one."""
+    look: Future[World] | None = None
+    """Future of the world if it is only read, and does not replace the current one."""
     asked: Context = field(default_factory=copy_context)
-    """Context of the request: the journal names its caller, not the reader."""
+    """Context of the request, in which the map is placed: the journal then names the client."""
+
+    def fail(self, error: BotyardError) -> None:
+        """Answer the request with an error."""
+        if self.look is None:
+            resolve(self.done, error=error)
+        else:
+            resolve(self.look, error=error)
 
 
 class MapLoader:
@@ -131,16 +150,16 @@ class MapLoader:
     ) -> None:
         self.sim = sim
         self._host = host
+        # Absolute paths, because readers run in other processes and the working
+        # directory may change.
         self._folders = [f.resolve() for f in folders]
         self.populate: Callable[[World], object] = partial(populate, sim)
-        """Function that adds the robots of a world."""
+        """Function that adds the robots of a loaded world to the simulation."""
         self.cells = MapCells(
             sim, host, None if limits is None else lambda module: Job(module, limits)
         )
         """Map as occupancy cells, for publishers."""
-        self._reading = reading.Limits.of(
-            options, [*controller_names(), *given_names()]
-        )
+        self._options = options
         self._limits = limits
         self._queue: FairQueue[_Wanted] = FairQueue(MAX_WAITING, MAX_READERS)
         self._jobs: set[Job] = set()
@@ -148,7 +167,9 @@ class MapLoader:
         self._closed = False
         self._map: tuple[Path, int] | None = None
         self.replaced: Replaced | None = None
-        """The map that the current one has replaced."""
+        """Map that was in place before the current one."""
+        # The modification time at the start lets the first request for the same map be
+        # skipped.
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
             self._map = (path, reading.modified(path))
@@ -156,9 +177,17 @@ class MapLoader:
     def run_in_thread(self, job: Callable[[], T]) -> Future[T]:
         """Run a job in a thread that yields to the steps.
 
-        Return a future of its result.
-
         At shutdown the simulator does not wait for the thread.
+
+        Parameters
+        ----------
+        job : callable
+            Job without access to the world.
+
+        Returns
+        -------
+        Future
+            Future of its result, resolved between two steps.
         """
         result: Future[T] = promise()
         self._host.run_in_background(
@@ -181,12 +210,22 @@ class MapLoader:
     ) -> Future[bool]:
         """Load a map by its name.
 
-        The future's result is True when the map has replaced the current one, and False
-        if it is the current one. On an error, such as `MapError`, the current map
-        stays.
+        Parameters
+        ----------
+        name : str
+            Name of a shipped map, or a file in one of the allowed folders.
+        asker : hashable
+            Client that requests the map. Clients take turns.
+        before : callable, optional
+            Called with the new world immediately before the map is replaced. With it,
+            the current map is also loaded again.
 
-        With `before`, the map is always loaded again. `before` is called with the new
-        world immediately before the map is replaced.
+        Returns
+        -------
+        Future
+            True when the map has replaced the current one, False if it is the current
+            one. The future fails with an error such as `MapError`; the current map is
+            then unchanged.
         """
         return self._want(
             asker,
@@ -194,6 +233,26 @@ class MapLoader:
                 name, promise(), folders=tuple(map(str, self._folders)), before=before
             ),
         )
+
+    def look(self, name: str, asker: Hashable = "others") -> Future[World]:
+        """Read a map or world by its name; the current map stays.
+
+        Parameters
+        ----------
+        name : str
+            Name of a shipped map, or a file in one of the allowed folders.
+        asker : hashable
+            Client that requests the map. Clients take turns.
+
+        Returns
+        -------
+        Future
+            The world. The future fails with an error such as `MapError`.
+        """
+        look: Future[World] = promise()
+        folders = tuple(map(str, self._folders))
+        self._want(asker, _Wanted(name, promise(), folders=folders, look=look))
+        return look
 
     def load_bytes(
         self,
@@ -204,7 +263,19 @@ class MapLoader:
     ) -> Future[bool]:
         """Load a map from the bytes of an uploaded file, which is not stored.
 
-        See `load` for the result.
+        Parameters
+        ----------
+        name : str
+            Name of the file; its suffix determines the format.
+        data : bytes
+            Contents of the file.
+        asker, before
+            See `load`.
+
+        Returns
+        -------
+        Future
+            See `load`.
         """
         return self._want(asker, _Wanted(name, promise(), data=data, before=before))
 
@@ -216,7 +287,7 @@ class MapLoader:
         Raises
         ------
         WorldError
-            The current map did not come from a file.
+            The current map was not read from a file.
         """
         source = self.sim.scene.source
         if not source or self._map is None:
@@ -225,17 +296,27 @@ class MapLoader:
 
     def clear(self) -> None:
         """Remove the map."""
+        # An empty grid is cheap, so no thread is needed.
         self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map")
 
     def put_back(self, replaced: Replaced) -> Future[bool]:
-        """Restore a map that another one has replaced, without its robots.
+        """Restore a map that another map has replaced, without its robots.
 
-        See `load` for the result.
+        Parameters
+        ----------
+        replaced : Replaced
+            The map, still in memory: no file is read.
+
+        Returns
+        -------
+        Future
+            See `load`.
         """
         loaded = Loaded(
             replaced.path,
             replaced.modified,
             World(scene=replaced.scene),
+            # A placeholder; `done` replaces it with the grid of the walls.
             build_grid(Scene()),
         )
         wanted = _Wanted(replaced.scene.name, promise())
@@ -248,6 +329,7 @@ class MapLoader:
             else:
                 self._place(wanted, replace(loaded, grid=grid))
 
+        # The grid of a large map takes longer than a step.
         self._host.run_in_background(lambda: build_grid(replaced.scene), done)
         return wanted.done
 
@@ -255,6 +337,7 @@ class MapLoader:
         if self._closed:
             raise NotNowError("the simulator has ended")
         refused = self._queue.add(source, wanted)
+        # The queue may refuse an older request of a greedy client instead of this one.
         if refused is not None:
             self._failed(refused, WorldError("too many maps are waiting to be loaded"))
         self._next()
@@ -272,29 +355,37 @@ class MapLoader:
         if (
             wanted.folders is not None
             and wanted.before is None
+            and wanted.look is None
             and self._map is not None
         ):
             present = (str(self._map[0]), self._map[1])
 
         request = reading.Request(
             name=wanted.path or wanted.name,
-            limits=self._reading,
+            limits=_limits_of(self._options),
             folders=wanted.folders,
             data=wanted.data,
             present=present,
         )
+        # The null modem has no other clients that a slow map could delay, so it needs
+        # no child process.
         job = None if self._limits is None else Job(reading.MODULE, self._limits)
         if job is not None:
             self._jobs.add(job)
 
         def done(loaded: Loaded | None, error: Exception | None) -> None:
+            # Free the reader's place in the queue first, so that an error below does
+            # not block it.
             self._queue.finished(source)
             self._read.discard(wanted)
             if job is not None:
                 self._jobs.discard(job)
+            # After `close` the futures are already resolved.
             if not self._closed:
                 if error is not None:
                     self._failed(wanted, error)
+                elif wanted.look is not None and loaded is not None:
+                    resolve(wanted.look, loaded.world)
                 else:
                     self._place(wanted, loaded)
 
@@ -305,12 +396,15 @@ class MapLoader:
 
     def close(self) -> None:
         """Cancel all readers and queued requests, because the simulation ends."""
+        # Set this first: resolved futures run callbacks, which may request another map.
         self._closed = True
         for wanted in (*self._queue.clear(), *self._read):
-            resolve(wanted.done, error=NotNowError(GIVEN_UP))
+            wanted.fail(NotNowError(GIVEN_UP))
         self._read.clear()
         self.cells.close()
         for job in self._jobs:
+            # Kill all readers before waiting for the first one, so that they end at the
+            # same time.
             job.kill()
         for job in self._jobs:
             job.wait()
@@ -325,6 +419,7 @@ class MapLoader:
             return
 
         try:
+            # Run in the context of the request, so that the journal names the client.
             wanted.asked.run(self._put, loaded, wanted.name, wanted.before)
         except BotyardError as error:
             self._failed(wanted, error)
@@ -341,16 +436,20 @@ class MapLoader:
         """Replace the map and add the robots of the new world."""
         if before is not None:
             before(loaded.world)
+        # Store the current map first: `_present` reads the scene that is replaced
+        # below.
         present = self._present()
         self.sim.replace_scene(loaded.world.scene, loaded.grid)
         self.replaced = present
+        # Add robots after the scene is replaced, because they are placed among its
+        # walls.
         if loaded.world.robots:
             self.populate(loaded.world)
         self._map = None if loaded.path is None else (loaded.path, loaded.modified)
         log.info("map %s is in place", loaded.path or shown(name))
 
     def _present(self) -> Replaced:
-        """Return the current map with the poses of its bodies, for `put_back`."""
+        """Return the current map, with the current poses of its bodies, for `put_back`."""
         sim = self.sim
         path, modified = self._map if self._map is not None else (None, 0)
         poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
@@ -369,15 +468,22 @@ class MapLoader:
             if isinstance(error, BotyardError)
             else f"internal error: {error!r}"
         )
-        log.warning(
-            'map "%s" was not loaded, the current map stays: %s',
-            shown(wanted.name),
-            shown(reason, 500),
-        )
-        resolve(
-            wanted.done,
-            error=error if isinstance(error, BotyardError) else WorldError(reason),
-        )
+        # A map that was only looked at is no event: the client gets the reason.
+        if wanted.look is None:
+            log.warning(
+                'map "%s" was not loaded, the current map stays: %s',
+                shown(wanted.name),
+                shown(reason, 500),
+            )
+        wanted.fail(error if isinstance(error, BotyardError) else WorldError(reason))
+
+
+def _limits_of(options: Options) -> reading.Limits:
+    """Return the limits of a reader in a process of its own."""
+    # Controllers take long to import, and few runs load a second map.
+    from botyard.controllers.registry import controller_names, given_names
+
+    return reading.Limits.of(options, [*controller_names(), *given_names()])
 
 
 def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
@@ -387,6 +493,8 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
     use the contents of a grid as indices without a check. So no index may come from a
     process that an untrusted file could have compromised.
     """
+    # Without a child process a crash of a parser ends the simulator; see `limits` of
+    # `MapLoader`.
     if job is None:
         found = reading.read(request, _warn)
     else:
@@ -399,13 +507,16 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
 
     if found.world is None:
         return None
+    # Check the size before the grid is built, so that an oversized map is refused
+    # sooner.
     _check_size(found.world, request.limits.budget)
     grid = build_grid(found.world.scene)
     walls = crowding(grid)
     if walls > MAX_CROWDING:
         raise WorldError(
             f"walls are too dense: {walls:.0f} share a grid cell on average, "
-            f"at most {MAX_CROWDING:g} are allowed in a running world"
+            f"expected at most {MAX_CROWDING:g} in a map that is loaded into a "
+            "running world"
         )
 
     world = found.world
@@ -422,22 +533,26 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
 
 
 def _check_size(world: World, budget: Budget) -> None:
-    """Raise an error if putting the world in place would delay the steps.
+    """Raise an error if loading this world would delay the steps.
 
     Raises
     ------
     WorldError
         The world has too many robots, movable objects, or corners of bodies.
     """
+    # Robots of a model share one specification, so its outlines are collected once.
     specs = {id(r.spec): (*r.spec.parts, r.spec.outline) for r in world.robots}
     outlines = [part for r in world.robots for part in specs[id(r.spec)]] + [
         p for b in world.scene.boxes for p in b.outlines
     ]
     usual = Budget()
+
     for what, found, most in (
         (
             "robots",
             len(world.robots),
+            # The user's own limit wins; the default of files is too high for a running
+            # world.
             MAX_ROBOTS if budget.robots == usual.robots else budget.robots,
         ),
         ("movable objects", len(world.scene.boxes), MAX_BOXES),
@@ -445,8 +560,8 @@ def _check_size(world: World, budget: Budget) -> None:
     ):
         if found > most:
             raise WorldError(
-                f"{found} {what}, at most {most} can be added to a running "
-                "world: start the simulator with it"
+                f"found {found} {what}, expected at most {most} in a map that is "
+                "loaded into a running world: start the simulator with this map"
             )
 
 

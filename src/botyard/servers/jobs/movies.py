@@ -1,7 +1,8 @@
 """Movies of a part of the run, made for pages.
 
-Moments are looked up between the steps, and a child process draws them, one movie at a
-time. A finished movie gets a name that no file has.
+The states of the world at the movie's times (moments) are looked up between the steps,
+and a child process draws them, one movie at a time. A finished movie gets an unused
+file name.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MAX_TIME_S: Final = 900.0
 """Maximum wall time to draw a movie, s."""
 CANCELLED: Final = "the movie was cancelled"
 _LOOKED_UP: Final = 0.3
-"""Share of the progress for looking up the moments; drawing takes the rest."""
+"""Part of a movie's progress that counts for looking up the moments; drawing is the rest."""
 
 
 class Moments(Protocol):
@@ -59,11 +60,22 @@ class Moments(Protocol):
         ...
 
     def tick(self, time: float) -> int:
-        """Return the number of steps at the last moment up to a time, s."""
+        """Return the number of steps at the last moment up to a time, s.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+        """
         ...
 
     def at(self, time: float) -> Simulation:
         """Return the world at the last moment up to a time, s.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
 
         Raises
         ------
@@ -82,13 +94,15 @@ class PastMoments:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """See `Moments`."""
+        """Simulated times of the oldest and latest moment of the history, s; None
+        without moments.
+        """
         span = self._sim.history.span if self._sim.history.is_on else None
         return None if span is None else (span[0].time, span[1].time)
 
     @property
     def period(self) -> float:
-        """See `Moments`."""
+        """Simulated time between two moments of the history, s."""
         from botyard.recording.history import FEW_ROBOTS, LONG_PERIOD_S, PERIOD_S
 
         return max(
@@ -97,11 +111,11 @@ class PastMoments:
         )
 
     def tick(self, time: float) -> int:
-        """See `Moments`."""
+        """Return the number of steps at the last moment of the history up to a time, s."""
         return self._sim.history.moment(time).tick
 
     def at(self, time: float) -> Simulation:
-        """See `Moments`."""
+        """Return the world at the last moment of the history up to a time, s."""
         self._beside = self._sim.history.look(time, self._beside)
         return self._beside
 
@@ -109,7 +123,7 @@ class PastMoments:
 class RecordedMoments:
     """Moments of a recording.
 
-    A second player reads it, so that the one on the page stays where it is.
+    A second player reads it, so that the player on the page keeps its position.
     """
 
     def __init__(self, track: Track) -> None:
@@ -118,21 +132,21 @@ class RecordedMoments:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """See `Moments`."""
+        """Simulated times of the first and last moment of the recording, s."""
         return self._track.begin * self._track.step, self._track.end * self._track.step
 
     @property
     def period(self) -> float:
-        """See `Moments`."""
+        """Simulated time between two moments of the recording, s: one step."""
         return self._track.step
 
     def tick(self, time: float) -> int:
-        """See `Moments`."""
-        # The tolerance keeps 0.3 s / 0.1 s from becoming step 2.
+        """Return the number of steps at the last moment of the recording up to a time, s."""
+        # Without the tolerance, 0.3 s / 0.1 s would be rounded down to step 2.
         return int((time + 1e-9) / self._track.step)
 
     def at(self, time: float) -> Simulation:
-        """See `Moments`."""
+        """Return the world at the last moment of the recording up to a time, s."""
         from botyard.recording.player import Player
 
         if self._player is None:
@@ -184,18 +198,26 @@ class Movies:
 
     @property
     def present(self) -> Filming | None:
-        """See `botyard.control.parts.Filmer.present`."""
+        """State of the movie in progress, see `botyard.control.parts.Filmer.present`."""
         return Filming(self._name, self._part) if self._name else None
 
     def start(self, wish: WriteMovie) -> Future[Path]:
-        """See `botyard.control.parts.Filmer.start`."""
+        """Start to make a movie, see `botyard.control.parts.Filmer.start`.
+
+        Raises
+        ------
+        WorldError
+            Another movie is being made, or `MAX_MOVIES` were made in this run.
+        """
         if self._name:
-            raise WorldError(f"{self._name} is being made already")
+            raise WorldError(f"the movie {self._name} is already being made")
         if self._begun >= MAX_MOVIES:
             raise WorldError(f"at most {MAX_MOVIES} movies can be made in a run")
         moments = self.moments()
         times, reel = _plan(wish, moments)
-        # A failed movie counts, because it has cost as much.
+
+        # A failed movie counts towards the limit: it has cost as much as a finished
+        # one.
         self._begun += 1
         self._name, self._part, self._is_cancelled = (
             f"{file_stem(wish.movie)}{reel.suffix}",
@@ -207,7 +229,13 @@ class Movies:
         )
 
     def cancel(self) -> None:
-        """See `botyard.control.parts.Filmer.cancel`."""
+        """Cancel the movie in progress, see `botyard.control.parts.Filmer.cancel`.
+
+        Raises
+        ------
+        WorldError
+            No movie is being made.
+        """
         if not self._name:
             raise WorldError("no movie is being made")
         self._is_cancelled = True
@@ -240,12 +268,13 @@ class Movies:
                 reel.show()
                 if size > MAX_NUMBERS:
                     raise WorldError(
-                        f"its frames take more than {MAX_NUMBERS // 2**20} MiB: "
-                        "choose a shorter part"
+                        "no movie: its frames take more than "
+                        f"{MAX_NUMBERS // 2**20} MiB: choose a shorter part"
                     )
 
                 self._part = _LOOKED_UP * (k + 1) / len(times)
-                # Yield for as long as this took, so that steps get half of the time.
+                # Pause for as long as this moment took, so that the steps get half of
+                # the time.
                 yield time.thread_time() - started
 
             if followed is not None and not is_there:
@@ -273,7 +302,7 @@ class Movies:
         Raises
         ------
         WorldError
-            The movie failed; it leaves no file.
+            The movie failed; no file remains.
         """
         from botyard.pictures.reel import TYPES
 
@@ -315,7 +344,7 @@ class Movies:
         return path.resolve()
 
     def _free(self) -> Path:
-        """Return a path in the folder that no file has."""
+        """Return an unused path in the folder."""
         stem, suffix = Path(self._name).stem, Path(self._name).suffix
         paths = (
             self._folder / f"{stem}{f'-{n}' if n > 1 else ''}{suffix}" for n in count(1)
@@ -340,9 +369,9 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
 
     span = moments.span
     if span is None:
-        raise WorldError("the history is off (--history)")
+        raise WorldError("no movie: the history is off (--history)")
     if wish.begin > span[1] or wish.end < span[0]:
-        raise WorldError(f"the history holds {span[0]:.1f} s to {span[1]:.1f} s only")
+        raise WorldError(f"the history holds only {span[0]:.1f} s to {span[1]:.1f} s")
     begin, end = max(wish.begin, span[0]), min(wish.end, span[1])
     suffix = (
         f".{wish.format}"
@@ -352,19 +381,20 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
         else ".webp"
     )
     fps = fps_of(FilmOptions(speed=wish.speed, fps=wish.fps or None), moments.period)
+
     # `check_movie` also reports a missing extra.
     if suffix in FPS_LIMITS:
         check_movie(Path(f"movie{suffix}"), fps)
     frames = (
         1
         if suffix == ".png"
+        # The tolerance keeps rounding from losing the last frame.
         else math.floor((end - begin) * fps / wish.speed + 1e-9) + 1
     )
     if frames > MAX_FRAMES:
         raise WorldError(
-            f"a movie has at most {MAX_FRAMES} frames, this one would have "
-            f"{frames}: choose a shorter part, a higher speed "
-            "or fewer frames a second"
+            f"expected at most {MAX_FRAMES} frames in a movie, found {frames}: "
+            "choose a shorter part, a higher speed or a lower frame rate"
         )
 
     times = (

@@ -1,7 +1,7 @@
 """Pictures of the world, drawn for clients and the page.
 
-They are drawn outside the event loop, one at a time. A picture gets a name that no file
-has.
+Pictures are drawn outside the event loop, one at a time. A picture gets an unused file
+name.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
 from botyard.errors import WorldError
 from botyard.names import file_stem
-from botyard.pictures import draw
-from botyard.pictures.still import Still, take
 from botyard.servers.jobs.child_jobs import Job, JobError, JobLimits
 from botyard.sim.simulation import Simulation
+
+if TYPE_CHECKING:
+    from botyard.pictures.still import Still
 
 MAX_PICTURES: Final = 1000
 """Maximum number of pictures in a run."""
@@ -87,18 +88,24 @@ class Pictures:
 
         now, done = self._clock(), promise()
         if self._busy:
-            raise WorldError("no picture: the last one is still being drawn")
+            raise WorldError("no picture: the previous one is still being drawn")
         if now - self._last < MIN_INTERVAL_S:
             raise WorldError(
-                f"no picture: the last one was less than {MIN_INTERVAL_S:g} s ago"
+                "no picture: the previous one was requested less than "
+                f"{MIN_INTERVAL_S:g} s ago"
             )
 
         self._last, self._busy = now, True
-        # A failed picture counts, because it has cost as much.
+        # A failed picture counts towards the limit: it has cost as much as a finished
+        # one.
         self._written += 1
         # The working directory may change before the picture is drawn.
         folder = self._folder.absolute()
         stem = file_stem(name)
+        # The drawing modules take long to import, so only runs with pictures load them.
+        from botyard.pictures import draw
+        from botyard.pictures.still import take
+
         still = take(self._sim)
         self._job = job = (
             None if self._limits is None else Job(draw.MODULE, self._limits)
@@ -154,6 +161,8 @@ def _render(still: Still, job: Job | None) -> bytes:
     WorldError
         Drawing failed.
     """
+    from botyard.pictures import draw
+
     if job is None:
         return draw.png(still)
     try:

@@ -1,7 +1,7 @@
 """Recordings of a run, one at a time.
 
 The program's options, clients or the page start a recording. Recordings of clients get
-names that no file has.
+unused file names.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from botyard.control.recording import StartRecording
     from botyard.recording.recorder import Choices, Recorder
 
+# Clients must not be able to fill a folder with files.
 MAX_RECORDINGS: Final = 1000
 """Maximum number of recordings and saved files for clients in a run."""
 
@@ -75,13 +76,20 @@ class Recordings:
 
     @property
     def present(self) -> Recorded | None:
-        """See `botyard.control.parts.Recordings.present`."""
+        """State of the recording in progress, see `botyard.control.parts.Recordings.present`."""
         if self._recorder is None or self._recorder.has_ended:
             return None
         return Recorded(self._path, self._recorder.last)
 
     def begin(self, path: Path, choices: Choices) -> None:
         """Start to record to a file.
+
+        Parameters
+        ----------
+        path : Path
+            First file of the recording.
+        choices : Choices
+            Topics, robots, rates and limits.
 
         Raises
         ------
@@ -102,7 +110,13 @@ class Recordings:
             self._untap = self._taps.add(self._recorder.packet)
 
     def start(self, wish: StartRecording) -> Path:
-        """See `botyard.control.parts.Recordings.start`."""
+        """Start a recording for a client, see `botyard.control.parts.Recordings.start`.
+
+        Raises
+        ------
+        WorldError
+            A recording is in progress, or its file cannot be written.
+        """
         from botyard.recording.start import choose
 
         self._check_idle()
@@ -117,6 +131,7 @@ class Recordings:
             keep_files=True,
         )
         path = self._free(wish.recording)
+
         try:
             self.begin(path, choices)
         except (OSError, KeptFileError) as error:
@@ -128,9 +143,16 @@ class Recordings:
         return path
 
     def stop(self) -> Future[Path]:
-        """See `botyard.control.parts.Recordings.stop`."""
+        """Stop the recording, see `botyard.control.parts.Recordings.stop`.
+
+        Raises
+        ------
+        WorldError
+            No recording is in progress. The future fails if it had ended early.
+        """
         recorder, done, path = self._present(), promise(), self._path
         self._untap()
+        # End the recording after its tap is removed, so that no packet follows the end.
         recorder.stop()
 
         def over(_: None, error: Exception | None) -> None:
@@ -147,7 +169,13 @@ class Recordings:
         return done
 
     def save(self, name: str) -> Future[Path]:
-        """See `botyard.control.parts.Recordings.save`."""
+        """Save the data kept in memory, see `botyard.control.parts.Recordings.save`.
+
+        Raises
+        ------
+        WorldError
+            No recording is in progress, or it is written continuously.
+        """
         recorder = self._present()
         if not recorder.last:
             raise WorldError(
@@ -179,7 +207,9 @@ class Recordings:
 
     def _check_idle(self) -> None:
         if self.present is not None:
-            raise WorldError(f"{self._path.name} is being recorded already")
+            raise WorldError(
+                f"no second recording: {self._path.name} is already being recorded"
+            )
 
     def _present(self) -> Recorder:
         if self._recorder is None or self._recorder.has_ended:
@@ -187,18 +217,23 @@ class Recordings:
         return self._recorder
 
     def _free(self, name: str) -> Path:
-        """Return a path in the folder that no file has; `name` may set its stem."""
+        """Return an unused path in the folder; `name` may give its stem."""
         if self._asked >= MAX_RECORDINGS:
             raise WorldError(
                 f"at most {MAX_RECORDINGS} recordings can be written in a run"
             )
 
+        # Count the recording before its file exists, so that failed requests count as
+        # well.
         self._asked += 1
         stem = file_stem(name)
         paths = (
+            # `file_stem` removes separators, so that a name cannot lead out of the
+            # folder.
             self._folder.resolve() / f"{stem}{f'-{n}' if n > 1 else ''}.mcap"
             for n in count(1)
         )
+
         # A robot that stalls may have triggered a save whose file does not exist yet.
         soon = self._recorder.saved if self._recorder is not None else ()
         return next(

@@ -1,8 +1,8 @@
 """State file for the restart after a crash, written while the simulator runs (CRS-003).
 
-The file is JSON. It is written under a temporary name and then renamed, so it is
-complete whenever the program dies. A thread writes it: a disk that is full or blocks
-costs the ability to restart, not the simulation.
+The JSON file is written under a temporary name and then renamed, so it is complete at
+whatever time the program dies. A thread writes it: a disk that is full or blocks
+prevents a restart, but does not stop the simulation.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.sim.journal import API
 from botyard.sim.simulation import Simulation
 
+# A crash then costs at most about a second of movement.
 WRITE_INTERVAL_S: Final = 1.0
 """Interval of wall time to write the state if it has changed, s."""
 REST_WRITE_INTERVAL_S: Final = 10.0
-"""The same while only the time changes in a world that is not watched, s."""
+"""Interval of writing while only the time changes in a world without viewers, s."""
 ORPHAN_STOP_DELAY_S: Final = 2.0
-"""Delay before robots stop whose clients have not reconnected after a restart, s.
+"""Time after a restart at which robots stop if their clients have not reconnected, s.
 
 It equals the watchdog timeout of most clients.
 """
+# A damaged file must not fill the memory at the restart.
 MAX_FILE: Final = 256 * 2**20
 """Maximum size of a state file, bytes."""
 
@@ -49,12 +51,12 @@ log = logging.getLogger("botyard")
 
 
 class SavedRobots:
-    """Robots of a simulator as they are saved; only robots that moved are made anew.
+    """Saved state of a simulator's robots; only entries of moved robots are renewed.
 
     Parameters
     ----------
     robot_servers : RobotServers
-        The simulator.
+        Robots of the running simulator, and their ports.
     """
 
     def __init__(self, robot_servers: RobotServers) -> None:
@@ -67,14 +69,16 @@ class SavedRobots:
         self._poses = np.zeros((0, 3))
 
     def __call__(self) -> tuple[list[SavedRobot], dict[str, Pose]]:
-        """Return all robots that stay, and poses of robots of factories."""
+        """Return the state of permanent robots, and the poses of factories' robots."""
         servers = self._robot_servers
         sim = servers.hub.sim
         snapshot = sim.snapshot
         known = sim.core.feed.revision, dict(sim.core.programs.by_robot)
         if known != self._known:
             self._known = known
-            # Robots of factories do not stay: they return with their clients.
+
+            # Robots of factories are not permanent: factories create them for their
+            # clients.
             self._stays = [
                 n
                 for n, r in sim.robots.items()
@@ -89,8 +93,10 @@ class SavedRobots:
             self._saved = list(map(self._save, self._stays, poses))
         else:
             poses_now = snapshot.state.pose[self._rows]
+            # An exact comparison is enough: a robot at rest keeps the same bits.
             moved = np.flatnonzero((poses_now != self._poses).any(axis=1))
-            # The writer may still read the list that it got last.
+
+            # Copy the list: the writer thread may still read the previous one.
             self._poses, self._saved = poses_now, self._saved.copy()
             for i, pose in zip(moved.tolist(), poses_now[moved].tolist(), strict=True):
                 old = self._saved[i]
@@ -126,8 +132,15 @@ def state_of(
 ) -> SavedState:
     """Return the current state of a simulator.
 
-    `page` holds the state of the page, see `SavedState`. `saved` makes repeated calls
-    cheaper.
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        Robots of the running simulator, and their ports.
+    page : sequence
+        State of the page; see `SavedState`.
+    saved : SavedRobots, optional
+        Saved state of the robots at the last call; it is updated in place, which makes
+        repeated calls cheaper.
     """
     sim, hub = robot_servers.hub.sim, robot_servers.hub
     poses, rows = sim.snapshot.state.pose, sim.snapshot.rows
@@ -157,11 +170,25 @@ def _world_of(sim: Simulation) -> bytes:
 def read_state(
     path: str | os.PathLike[str], warn: Callable[[str], None]
 ) -> SavedState | None:
-    """Read a state file; return None after a warning if it is unusable."""
+    """Read a state file.
+
+    Parameters
+    ----------
+    path : path-like
+        File of at most `MAX_FILE` bytes.
+    warn : callable
+        Receives the reason if the file is unusable.
+
+    Returns
+    -------
+    SavedState or None
+        None after a warning: the simulator then starts without the former state.
+    """
     try:
         return decode_state(read_own(path, MAX_FILE))
     # msgspec's errors are ValueErrors; deep nesting raises RecursionError.
     except (OSError, ValueError, BotyardError, RecursionError) as error:
+        # The text of an OSError repeats the path, which the message has already.
         reason = error.strerror if isinstance(error, OSError) else str(error)
         warn(f"cannot restore the state before the crash from {path}: {reason}")
         return None
@@ -171,6 +198,13 @@ def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
     """Write a state file atomically.
 
     Only its owner can read it, because it holds the page's tokens.
+
+    Parameters
+    ----------
+    state : SavedState
+        State to write; see `state_of`.
+    path : path-like
+        The file; an older state is replaced.
 
     Raises
     ------
@@ -182,17 +216,31 @@ def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
 
 
 def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
-    """Restore the state, and return the former ports of robots by name.
+    """Restore the state of a simulator.
 
     Call this when the map and the robots of the command line and the map are in place.
     Failures to restore a robot or box are logged.
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The simulator. Robots and boxes that the state lacks are removed.
+    state : SavedState
+        State before the crash.
+
+    Returns
+    -------
+    dict of str to int
+        Former ports of robots by name.
     """
     sim = robot_servers.hub.sim
     wanted = {r.name for r in state.robots}
     gone = [n for n in sim.robots if n not in wanted] + [
         n for n in sim.core.box_names if n not in state.boxes
     ]
+    # Remove robots before others are added, so that names and ports are free.
     robot_servers.remove(gone)
+
     for robot in state.robots:
         try:
             if robot.name not in sim.robots:
@@ -218,10 +266,15 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
         except BotyardError as error:
             log.warning("cannot restore the pose of the box %s: %s", name, error)
 
-    # Poses come first, because `restore` of the world's state may fail.
+    # Restore poses first, because `restore` of the world's state may fail.
     _go_on(robot_servers, state)
+    # Snapshot and sensors must show the restored poses before the first client
+    # connects.
     sim.settle()
+
     for factory in robot_servers.factories:
+        # Robots of factories appear again at their former poses when their clients
+        # reconnect.
         factory.remembered.update(state.visitors)
     robot_servers.hub.set_speed(state.speed)
     if state.paused:
@@ -235,14 +288,16 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
 
 
 def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
-    """Restore odometry, batteries, limits, holds and velocities, in the same world.
+    """Restore odometry, batteries, limits, holds and velocities in the same world.
 
-    Clients are gone: the simulation forgets them. Robots that they drove stop after
-    `ORPHAN_STOP_DELAY_S`, unless a client connects.
+    Clients that were connected before the crash are not connected any more, so the
+    simulation forgets them. Robots that they drove stop after `ORPHAN_STOP_DELAY_S`,
+    unless a client connects.
     """
     sim = robot_servers.hub.sim
     if not state.world:
         return
+    # List the robots before `restore`, which also adds the robots of the saved state.
     before = set(sim.robots)
     try:
         sim.restore(state.world)
@@ -252,7 +307,8 @@ def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
         )
         return
 
-    # The saved state also holds robots of factories, which return with their clients.
+    # The saved state also holds robots of factories, which are created again when their
+    # clients reconnect.
     sim.remove_robots([name for name in sim.robots if name not in before])
     driven = []
     for name, robot in sim.robots.items():
@@ -260,7 +316,8 @@ def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
             robot.release(source)
             driven.append(name)
 
-        # Holds by clients end with them; holds by the program itself stay.
+        # Holds by clients end, as the clients are disconnected; holds by the program
+        # stay.
         for source in sim.core.holders(name):
             if source != API:
                 sim.hold(name, False, source)
@@ -271,6 +328,7 @@ def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
 
 def _stop(sim: Simulation, names: Sequence[str]) -> None:
     for name in names:
+        # A client that has reconnected drives the robot itself.
         if name in sim.robots and not sim.robots[name].clients:
             sim.robots[name].command.stop()
 
@@ -283,11 +341,11 @@ class StateKeeper:
     robot_servers : RobotServers
         The running simulator.
     path : path-like
-        State file.
+        State file, written about once a second.
     page : sequence
         See `SavedState`.
     supervisor : int, optional
-        Process ID of the supervisor; the simulation ends when this process is gone.
+        Process ID of the supervisor; the simulation ends when this process has ended.
     """
 
     def __init__(
@@ -309,6 +367,8 @@ class StateKeeper:
         self._wake = threading.Semaphore(0)
         self._ended = False
         self._writing = threading.Lock()
+        # This is a daemon thread, because a disk that blocks must not keep the process
+        # alive.
         threading.Thread(target=self._write, name="state", daemon=True).start()
         self._look()
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -322,7 +382,7 @@ class StateKeeper:
     def forget(self) -> None:
         """Stop writing and remove the file, because the simulation ended on purpose."""
         self.close()
-        # The lock stays taken if the disk blocks; then the file remains.
+        # If the disk blocks, the writer thread keeps the lock, and the file remains.
         if self._writing.acquire(timeout=WRITE_INTERVAL_S):
             with contextlib.suppress(OSError):
                 remove_own(self._path)
@@ -343,7 +403,7 @@ class StateKeeper:
             self._look()
 
     def _look(self) -> None:
-        """Pass the state to the writer thread if it has changed."""
+        """Pass the present state to the writer thread if it has changed."""
         hub, robot_servers = self._robot_servers.hub, self._robot_servers
         snapshot, now = hub.sim.snapshot, asyncio.get_running_loop().time()
         version = (snapshot, hub.sim.core.feed.revision)
@@ -352,9 +412,12 @@ class StateKeeper:
         if (
             now < self._next_at_rest
             and version[1:] == self._last_version[1:]
+            # Save each state of a watched world: a viewer would notice a jump of time
+            # after a restart.
             and not (hub.is_watched or snapshot.state.vel.any())
         ):
             return
+
         self._last_version = version
         self._next_at_rest = now + REST_WRITE_INTERVAL_S
         self._latest = state_of(robot_servers, self._page, self._saved)
@@ -364,9 +427,11 @@ class StateKeeper:
         while True:
             self._wake.acquire()
             with self._writing:
+                # Write under the lock, so that no file appears after `forget` has
+                # removed it.
                 if self._ended:
                     return
-                # Only the latest state counts: a slow disk skips those in between.
+                # Only the latest state is written: a slow disk skips earlier ones.
                 state, self._latest = self._latest, None
                 if state is not None:
                     self._try_to_write(state)
@@ -377,6 +442,7 @@ class StateKeeper:
             self._failed = False
         except Exception as error:
             # No error of a disk may end the thread.
+            # A full disk stays full, so the message appears once.
             if not self._failed:
                 reason = error.strerror if isinstance(error, OSError) else repr(error)
                 log.warning(

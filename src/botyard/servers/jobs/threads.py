@@ -16,15 +16,15 @@ T = TypeVar("T")
 EXIT_DELAY_S: Final = 1.5
 """Delay of SIM_EXIT, s (pioneer-protocol §4.2).
 
-Its sender needs time to close its connection.
+The client that sends it needs time to close its connection.
 """
 SWITCH_INTERVAL_S: Final = 1e-4
-"""Thread switch interval of the interpreter while such threads work, s.
+"""Thread switch interval of the interpreter while slow work runs in threads, s.
 
 See `sys.setswitchinterval`; the default is 5 ms.
 """
 MAX_THREAD_END_S: Final = 5.0
-"""Longest wait for these threads at shutdown, s."""
+"""Longest wait for threads with slow work at shutdown, s."""
 
 
 class LoopHost:
@@ -46,6 +46,14 @@ class LoopHost:
         """Run `job` in a thread, then `done` in the event loop.
 
         If the event loop ends first, `done` is not called and the thread is abandoned.
+
+        Parameters
+        ----------
+        job : callable
+            The job. The event loop continues meanwhile, so the job must not touch the
+            world.
+        done : callable
+            Called with the result and None, or with None and the error.
         """
         loop = asyncio.get_running_loop()
 
@@ -71,11 +79,12 @@ class LoopHost:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_THREAD_END_S):
                 while any(t.is_alive() for t in self._threads):
+                    # A thread cannot report its own end, so its state is polled.
                     await asyncio.sleep(0.002)
 
     @contextlib.contextmanager
     def _giving_way(self) -> Iterator[None]:
-        """Shorten the thread switch interval while slow work runs.
+        """Shorten the thread switch interval of the interpreter while slow work runs.
 
         The event loop releases the interpreter lock at each packet and kernel. It gets
         the lock back after at most this interval.
@@ -96,7 +105,15 @@ class LoopHost:
                     sys.setswitchinterval(LoopHost._usual)
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """End the run after `EXIT_DELAY_S`."""
+        """End the run after `EXIT_DELAY_S`.
+
+        Parameters
+        ----------
+        status : int
+            Exit status of the program.
+        crash : bool
+            Whether the run counts as crashed.
+        """
         asyncio.get_running_loop().call_later(
             EXIT_DELAY_S, self._hub.stop, status, crash
         )

@@ -1,7 +1,8 @@
 """`Connection`: links a transport with a sans-I/O Pioneer session.
 
-It passes bytes, logs events and drives timers. TCP and the null modem use the same
-class: a transport supplies functions to write and to finish, and calls the methods.
+A connection passes bytes, logs events and drives timers. TCP and the null modem use the
+same class: a transport supplies functions to write and to finish, and calls the
+methods.
 """
 
 from __future__ import annotations
@@ -35,7 +36,21 @@ class RobotLog(logging.LoggerAdapter[logging.Logger]):
     """
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log a line about the robot."""
+        """Log a line about the robot.
+
+        Parameters
+        ----------
+        level : int
+            Level as in `logging`.
+        msg : object
+            Format with ``%`` for `args`. Without `args` it is text, in which ``%`` has
+            no meaning.
+        *args : object
+            Values for the format.
+        **kwargs
+            Arguments of `logging.Logger.log`; ``extra`` is replaced by the robot's
+            name.
+        """
         if not self.isEnabledFor(level):
             return
         name = self.extra["robot"] if self.extra else ""
@@ -54,7 +69,17 @@ class _Lines:
         self._lost = 0
 
     def log(self, level: int, text: str) -> None:
-        """Log a line, unless the rate limit is exceeded."""
+        """Log a line, unless the rate limit is exceeded.
+
+        Before the next line within the limit, the number of dropped lines is logged.
+
+        Parameters
+        ----------
+        level : int
+            Level as in `logging`.
+        text : str
+            Text of the line, in which ``%`` has no meaning.
+        """
         if not self._log.isEnabledFor(level):
             return
         if not self._room.take(time.monotonic()):
@@ -82,7 +107,7 @@ class Connection:
         Sends bytes to the client.
     finish : callable
         Called when the session is over and all its bytes are written. If `finish`
-        raises, it is called once more.
+        raises, it is called a second time.
     log : logging.LoggerAdapter
         Log of the robot.
     desk : PioneerRequests, optional
@@ -133,7 +158,18 @@ class Connection:
     # barrier: all robots depend on this loop, so no exception may escape.
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process bytes from the client."""
+        """Process bytes from the client.
+
+        Errors of the session do not reach the caller: they are logged and may end the
+        session.
+
+        Parameters
+        ----------
+        data : bytes
+            Part of the stream; packets may be split anywhere.
+        now : float
+            Wall time, s.
+        """
         with self._as_client:
             self._barrier.run(self._receive, data, now)
 
@@ -143,13 +179,19 @@ class Connection:
             self._barrier.run(self._then_pump, self.session.receive_eof)
 
     def close(self, reason: str) -> None:
-        """End the session from the server's side."""
+        """End the session from the server's side.
+
+        Parameters
+        ----------
+        reason : str
+            Reason for the log.
+        """
         with acting(SOURCE):
             self._barrier.run(self._then_pump, self.session.close, reason)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no written bytes wait for the client to read."""
+        """Whether the client has read all written bytes."""
         return self._is_idle()
 
     def attend(self) -> None:
@@ -159,7 +201,15 @@ class Connection:
     def on_timer(self, now: float) -> bool:
         """Handle the timer that `next_timer` announced.
 
-        Return whether the session has a report to send again; if it has, call `report`.
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+
+        Returns
+        -------
+        bool
+            Whether a report is due; if so, call `report`.
         """
         return self._barrier.call(
             self._ask, self.session.handle_timer, now, otherwise=False
@@ -184,16 +234,41 @@ class Connection:
             )
 
     def send_rest(self, data: bytes) -> None:
-        """Send the part of a report that the socket did not take."""
+        """Send the rest of a report of which the socket accepted only a part.
+
+        Parameters
+        ----------
+        data : bytes
+            Rest of the report; the transport sends it before any later report.
+        """
         self._barrier.run(self._write, data)
 
     def count_pieces(self, count: int) -> None:
-        """Count reports that were sent without the connection."""
+        """Count pieces that did not pass through the connection.
+
+        Packet captures number the pieces of a session, so these pieces also need
+        numbers.
+
+        Parameters
+        ----------
+        count : int
+            Number of pieces since the last call.
+        """
         if self._tap is not None:
             self._tap.order += count
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Report the result of loading a map to the client."""
+        """Report the result of loading a map to the client.
+
+        Parameters
+        ----------
+        name : str
+            File name as it was requested.
+        loaded : int
+            1 loaded, 0 not loaded again, 2 could not be loaded (pioneer-protocol §8).
+        by_user : bool
+            Whether a user changed the map on the page; False: a client did.
+        """
         self._barrier.run(
             self._then_pump,
             partial(self.session.map_changed, name, loaded, by_user=by_user),
@@ -236,11 +311,13 @@ class Connection:
             elif isinstance(event, SessionOpened):
                 self._visited("session open")
             elif isinstance(event, SessionClosed):
-                self._visited(f"session over: {event.reason}")
+                self._visited(f"the session ends: {event.reason}")
             elif self._desk is not None:
                 self._desk.request(self, event)
             else:
-                self.log.warning("%s is refused here", type(event).__name__)
+                self.log.warning(
+                    "the command %s is refused on this port", type(event).__name__
+                )
 
         if self.session.is_closed and not self._finished:
             self._end()

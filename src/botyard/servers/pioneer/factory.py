@@ -1,9 +1,9 @@
 """Robot factories: ports that create a robot for each client (HSK-025).
 
-The robot is removed when its client leaves. To add a robot to a thousand others, or to
-remove one, takes milliseconds, and the next step also takes longer. All factories of a
-simulator therefore share a budget of processing time. Clients beyond the budget wait in
-queues, one for each address, which are served round-robin.
+The robot is removed when its client disconnects. To add a robot to a thousand others,
+or to remove one, takes milliseconds, and the next step also takes longer. All factories
+of a simulator therefore share a budget of processing time. Clients beyond the budget
+wait in queues, one for each address, which are served round-robin.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SOURCE_BURST: Final = 500.0
 MAX_WAITING: Final = 1000
 """Maximum number of clients that wait for their robots; further ones are refused."""
 REMOVAL_DELAY_S: Final = 0.02
-"""Delay (debounce) before the robots of clients that left are removed together, s.
+"""Delay (debounce) before robots of disconnected clients are removed together, s.
 
 Removing many robots at once costs little more than removing one.
 """
@@ -81,7 +81,17 @@ class Workshop:
         self._barrier = ErrorBarrier(log, "robots of factories")
 
     def want(self, factory: FactoryServer, client: RobotClient) -> None:
-        """Create a robot for a client, at once or when its turn comes."""
+        """Create a robot for a client, at once or when its turn comes.
+
+        The client is refused if `MAX_WAITING` clients wait already.
+
+        Parameters
+        ----------
+        factory : FactoryServer
+            Factory whose `make` creates the robot.
+        client : RobotClient
+            Client that has sent its first valid packet.
+        """
         now = asyncio.get_running_loop().time()
         # Without a queue and within both budgets, the client gets its robot at once.
         if (
@@ -102,7 +112,15 @@ class Workshop:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def give_up(self, factory: FactoryServer, client: RobotClient) -> None:
-        """Remove a client from the queue; it no longer needs a robot."""
+        """Remove a client from the queue; it no longer needs a robot.
+
+        Parameters
+        ----------
+        factory : FactoryServer
+            Factory from which the client requested a robot.
+        client : RobotClient
+            The client. A client that does not wait is ignored.
+        """
         queue = self._waiting.get((factory, client.source), deque())
         if client in queue:
             queue.remove(client)
@@ -111,7 +129,14 @@ class Workshop:
                 del self._waiting[factory, client.source]
 
     def remove(self, robot: Robot) -> None:
-        """Schedule a robot for removal, together with others."""
+        """Schedule a robot for removal, together with others.
+
+        Parameters
+        ----------
+        robot : Robot
+            Robot without a client. It stays in the world for `REMOVAL_DELAY_S` or
+            longer.
+        """
         self._unwanted[robot.name] = robot
         if self._removal is None:
             self._removal = asyncio.get_running_loop().call_later(
@@ -128,7 +153,10 @@ class Workshop:
             self.remove(robot)
 
     def clear(self) -> None:
-        """Remove all scheduled robots now."""
+        """Remove all scheduled robots now.
+
+        Robots that were already removed from the world are ignored.
+        """
         if self._removal is not None:
             self._removal.cancel()
             self._removal = None
@@ -158,10 +186,10 @@ class Workshop:
             self._task = None
 
     def _serve(self, now: float) -> None:
-        """Create robots for some clients of the next address within its rate limit.
+        """Create robots for clients of the next address, within its rate limit.
 
-        Robots of one address are created together, because many cost little more than
-        one.
+        Robots of one address are created together, because many robots cost little more
+        time than one.
         """
         for key, queue in tuple(self._waiting.items()):
             factory, source = key
@@ -241,7 +269,7 @@ class FactoryServer(RobotPortServer):
         """Return the reason to refuse a client if the factory is full, otherwise ""."""
         made = len(self.connected)
         return (
-            f"the factory has {made} clients already"
+            f"the factory already serves {made} clients"
             if made >= MAX_FACTORY_ROBOTS
             else ""
         )
@@ -254,6 +282,14 @@ class FactoryServer(RobotPortServer):
         """Create a robot for each of these clients, which share one address.
 
         The robots' names derive from the address (FRM-021).
+
+        If the robots cannot be added to the world, all of these clients are refused
+        with the reason.
+
+        Parameters
+        ----------
+        clients : sequence of RobotClient
+            Clients of one address, at least one.
         """
         sim = self.hub.sim
         names = sim.core.unique_names(clients[0].peer.address, len(clients))
@@ -277,7 +313,15 @@ class FactoryServer(RobotPortServer):
     def release(self, name: str) -> bool:
         """End the session of the client whose robot has this name.
 
-        Return False if this factory has no such client.
+        Parameters
+        ----------
+        name : str
+            Name of the robot, which is removed at once.
+
+        Returns
+        -------
+        bool
+            False if this factory has no such client.
         """
         client = next((c for c in self.connected if c.robot_name == name), None)
         if client is not None:
@@ -287,7 +331,7 @@ class FactoryServer(RobotPortServer):
         return client is not None
 
     def forget(self, robots: Mapping[str, Robot]) -> None:
-        """Forget robots that left the world, and end their clients' sessions.
+        """Forget robots that were removed, and end their clients' sessions.
 
         Parameters
         ----------
@@ -300,7 +344,15 @@ class FactoryServer(RobotPortServer):
             client.shut()
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """Remove the robot of a client that has left."""
+        """Remove the robot of a client that has disconnected.
+
+        Parameters
+        ----------
+        client : RobotClient
+            Client that has disconnected, perhaps while it waited for a robot.
+        robot : Robot or None
+            Its robot, which is scheduled for removal; None if it had none.
+        """
         super().gone(client, robot)
         self._workshop.give_up(self, client)
         if robot is not None:

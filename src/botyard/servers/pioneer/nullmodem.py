@@ -1,6 +1,6 @@
 """Simulation and clients in one thread, without sockets, on a fake clock.
 
-For tests and experiments:
+This is for tests and experiments:
 
     modem = NullModem(sim)
     line = modem.connect("p3dx")
@@ -71,7 +71,14 @@ class Line:
         )
 
     def send(self, data: bytes) -> None:
-        """Deliver bytes to the robot now."""
+        """Deliver bytes to the robot now.
+
+        Parameters
+        ----------
+        data : bytes
+            Part of the client's stream. The `manipulator` may change it before it
+            arrives.
+        """
         self.connection.receive_data(self._manipulate(data), self._modem.now)
 
     def hang_up(self) -> None:
@@ -104,7 +111,7 @@ class NullModem:
     sim : Simulation
         The world.
     settings : PioneerSettings, optional
-        Protocol settings.
+        Settings of the Pioneer protocol for all sessions.
     folders : sequence of Path
         Folders from which clients may load maps.
     read_only : bool
@@ -134,7 +141,15 @@ class NullModem:
     def run_in_background(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
-        """Run slow work at once; no other client waits for this thread."""
+        """Run slow work immediately; no other client waits for this thread.
+
+        Parameters
+        ----------
+        job : callable
+            Function without arguments that does the work.
+        done : callable
+            Receives the result and None, or None and the error.
+        """
         try:
             result = job()
         # As with a real event loop, the caller reports the error.
@@ -144,11 +159,37 @@ class NullModem:
             done(result, None)
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """Store the exit status with which a client ended the simulation."""
+        """Store the exit status with which a client ended the simulation.
+
+        Parameters
+        ----------
+        status : int
+            Exit status of the simulation, readable as `exit_status`.
+        crash : bool
+            Whether it counts as a crash; not used here.
+        """
         self.exit_status = status
 
     def connect(self, robot: str, manipulator: Manipulator | None = None) -> Line:
-        """Connect a client to a robot, and return the client's end."""
+        """Connect a client to a robot, and return the client's end.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+        manipulator : callable, optional
+            Receives the bytes of each `Line.send`, and returns the bytes that arrive.
+
+        Returns
+        -------
+        Line
+            Client's end, connected but without a handshake.
+
+        Raises
+        ------
+        KeyError
+            No robot has this name.
+        """
         line = Line(self, robot, manipulator)
         self._lines.append(line)
         self._reporter.attach(line.connection)
@@ -170,10 +211,17 @@ class NullModem:
             self._reporter.on_snapshot(self.now)
 
     def wait(self, seconds: float) -> None:
-        """Advance wall time without simulation steps; timers fire at their times."""
+        """Advance wall time without simulation steps; timers fire at their times.
+
+        Parameters
+        ----------
+        seconds : float
+            Wall time to pass, s.
+        """
         end = self.now + seconds
         while (due := self._next_timer()) <= end:
-            self.now = max(self.now, due)
+            # The reporter trusts that no session sets a timer in the past, as a test may.
+            self._reporter.wake = self.now = max(self.now, due)
             self._reporter.poll(self.now)
 
         self.now = end

@@ -6,8 +6,8 @@ dropped lines has the keys ``lost`` (number of lines missing here), ``sim`` and
 ``wall``. ``botyard packets FILE`` prints the packets in readable form.
 
 A thread writes the file. If the disk is full or blocks, lines are dropped; the
-simulation never waits and never ends for it. The number of dropped lines appears in the
-log and in the file as soon as writing works again.
+simulation neither waits nor ends because of it. The number of dropped lines appears in
+the log and in the file as soon as writing works again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PacketLog:
         self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE_LENGTH)
         self._thread = threading.Thread(target=self._write, name="packets", daemon=True)
         self._thread.start()
-        # Also write the queue if the program ends without `close`.
+        # Write the queue also if the program ends without a call of `close`.
         atexit.register(self.close)
 
     def take(
@@ -95,7 +95,19 @@ class PacketLog:
     ) -> None:
         """Queue bytes of a session for writing.
 
-        See `botyard.interfaces.pioneer.taps` for the arguments.
+        The call never waits: if the queue is full, the line is dropped and counted in
+        `lost`. `botyard.interfaces.pioneer.taps` also describes the arguments.
+
+        Parameters
+        ----------
+        robot : str
+            Name of the robot.
+        session : int
+            Number of the session, counted over all robots.
+        from_client : bool
+            True for bytes from the client, False for bytes from the robot.
+        data : bytes
+            The bytes as they were on the line.
         """
         if self._is_closed:
             return
@@ -114,7 +126,8 @@ class PacketLog:
     def close(self) -> None:
         """Write the queued lines and close the file.
 
-        Lines that a blocked disk does not accept in time are lost.
+        Lines that a blocked disk does not accept within `CLOSE_TIMEOUT_S` are lost.
+        Further calls do nothing.
         """
         if self._is_closed:
             return

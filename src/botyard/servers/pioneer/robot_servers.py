@@ -104,9 +104,9 @@ class RobotServers:
         self._closed: dict[str, int] = {}
         """Former ports of removed robots, by name; the latest one last."""
         self.is_serving = True
-        """Whether robots have ports."""
+        """Whether robots have open ports."""
         self._arrived: tuple[int, list[Robot]] = -1, []
-        """Revision of the map loaded last at run time, and its robots."""
+        """Revision of the latest map that was loaded at run time, and the robots that it added."""
         self._patient = patient
         self._equip = equip
         self._program = program
@@ -158,7 +158,7 @@ class RobotServers:
         Raises
         ------
         BotyardError
-            A name is taken or a pose is out of range; then no robot is added.
+            A name is taken or a pose is out of range; in this case, no robot is added.
         """
         robots = self.hub.sim.add_robots(spec, poses, names)
         for robot in robots:
@@ -171,7 +171,7 @@ class RobotServers:
         """Open the ports of robots that were added at run time.
 
         `ports` maps names of robots to preferred ports. A robot whose preferred port is
-        taken gets another one. The future raises `PortError` if no port is free.
+        taken gets another port. The future raises `PortError` if no port is free.
         """
         return self.hub.background.future(
             self._open_each(robots, ports), "ports of robots"
@@ -318,7 +318,7 @@ class RobotServers:
             log.warning("%s", error)
 
     def adopt(self) -> list[Robot]:
-        """Prepare ports and controllers for robots that were added by other means.
+        """Prepare ports and controllers for robots that other code has added to the world.
 
         Returns
         -------
@@ -342,7 +342,7 @@ class RobotServers:
     def _follow(self) -> None:
         """Update the ports after robots were added to or removed from the world.
 
-        Changes do not always come through this class: `Simulation.restore` and programs
+        Not all changes are made through this class: `Simulation.restore` and programs
         also add and remove robots.
         """
         # A robot of the same name may be a different object after `restore`, so compare
@@ -359,8 +359,8 @@ class RobotServers:
             factory.forget(sim.robots)
         if gone:
             self._feed.record_change(Subject.PORTS)
-        # A robot that returns gets its former port, because its client reconnects to
-        # that port.
+        # A robot that is added again gets its former port, because its client
+        # reconnects to that port.
         fresh = self.adopt()
         if fresh:
             ports = {
@@ -373,7 +373,7 @@ class RobotServers:
     def _close(self, name: str) -> None:
         """Close the port of a removed robot, and remember its number.
 
-        The robot may return: it then gets the same port.
+        The robot may be added again: it then gets the same port.
         """
         server = self.servers.pop(name)
         if server.is_open:
@@ -429,7 +429,7 @@ class RobotServers:
         Raises
         ------
         WorldError
-            No robot or box has one of these names; then nothing is removed.
+            No robot or box has one of these names; in this case, no robot is removed.
         """
         sim = self.hub.sim
         # Check all names before the first removal, so that an error leaves the world
@@ -483,7 +483,7 @@ class RobotServers:
         """
         if not self.is_serving:
             return
-        # A robot needs a file for its port and one for its client.
+        # Each robot needs a file descriptor for its port and one for its client.
         files = 2 * len(self.servers) + SPARE_FILES
         if files > file_limit():
             robots = f"{len(self.servers)} robots with clients"
@@ -508,9 +508,9 @@ class RobotServers:
                 port = await self._open_one(server, port) + 1
 
     async def _open_one(self, server: RobotPortServer, port: int) -> int:
-        """Open one server and return its port:
+        """Open one server and return its port number.
 
-        `port`, or a later one if `patient` is set.
+        The number is `port`, or a later one if `patient` is set and `port` is taken.
         """
         for attempt in itertools.count(1):
             try:
@@ -531,9 +531,9 @@ class RobotServers:
     async def open_somewhere(
         self, server: RobotPortServer, wanted: int | None = None
     ) -> None:
-        """Open the port of a robot that was added at run time:
+        """Open the port of a robot that was added at run time.
 
-        `wanted` if that port is free, otherwise the next free port.
+        The port is `wanted` if that port is free, otherwise the next free port.
 
         Raises
         ------

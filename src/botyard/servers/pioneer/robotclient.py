@@ -15,8 +15,9 @@ from collections.abc import Callable
 from botyard.errors import PortError
 from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.protocols.pioneer.conversation import PioneerSettings
+from botyard.protocols.pioneer.handshake import Stage
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
-from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
+from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session
 from botyard.servers.addresses import is_loopback
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer.connection import Connection, RobotLog
@@ -26,17 +27,12 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
-"""Unread output of a client at which reports are dropped, bytes.
-
-Reports resume when the client has read the output.
-"""
+"""Number of unread output bytes of a client above which its reports are dropped."""
 REFUSED_LINGER_S = 1.0
 """Timeout to disconnect a refused client that keeps its side open, s."""
+# Until then, data is read and discarded: threads of the client may still write.
 CLOSE_LINGER_S = 3.0
-"""Timeout to disconnect a client that sent CLOSE, s.
-
-Until then, its data is read and discarded, because its threads may still be writing.
-"""
+"""Timeout to disconnect a client that sent CLOSE, s."""
 MAX_LEAVING = 16
 """Maximum number of leaving connections of each kind on a port.
 
@@ -44,45 +40,29 @@ The kinds are refused clients and clients that sent CLOSE. A new one displaces t
 oldest of its kind.
 """
 REFUSAL_DELAY_S = 0.1
-"""Delay before a connection is refused because the robot has a client, s.
-
-A packet from the connection ends the delay.
-"""
+"""Delay before a silent connection is refused while the robot has a client, s."""
 FIRST_PACKET_TIMEOUT_S = 10.0
 """Timeout for the first valid packet of a connection, s."""
 LIVENESS_READ_S = 0.5
-"""Liveness check of a flooding client: longest read ahead, s.
-
-The check runs when other clients request its robot, and looks for the end of its
-stream.
-"""
+"""Liveness check of a flooding client (`read_ahead`): longest read ahead, s."""
 MAX_AHEAD = 4 * 1024 * 1024
 """Liveness check of a flooding client: maximum number of bytes to keep."""
+# A robot's serial line carries 960 to 11520 bytes/s.
 RATE = 4096.0
-"""Token bucket of each client's bytes: sustained rate, bytes/s.
-
-A robot's serial line carries 960 to 11520 bytes/s.
-"""
+"""Token bucket of each client's bytes: sustained rate, bytes/s."""
 TIME_SHARE = 0.01
 """Token bucket of each client's processing time: sustained share of time."""
 MAX_EARLY = 16 * 1024
-"""Maximum number of bytes before the first valid packet, then refusal."""
-
-
+"""Maximum number of bytes before the first valid packet; after more, refusal."""
 VISIT_LOG_BURST = 50
-"""Burst of log lines about clients that connect and disconnect.
-
-The sustained rate is one line per second, which counts the suppressed ones.
-"""
+"""Burst of log lines about visits; later lines are one per second, with a count."""
+# At the limit, a new connection displaces the one that was silent for longest.
 MAX_STRANGERS = 16
-"""Maximum number of connections on a robot's port whose handshake is incomplete.
-
-A further connection displaces the one that was silent for longest.
-"""
+"""Maximum number of connections on a robot's port whose handshake is incomplete."""
 
 
 class RobotClient(StreamPeer):
-    """One TCP connection: a stranger, then a client, then leaving."""
+    """One TCP connection; its peer counts as a client from its first valid packet on."""
 
     max_waiting = READ_SIZE
     piece = PIECE
@@ -98,8 +78,10 @@ class RobotClient(StreamPeer):
         self._connection: Connection | None = None
         self._parser = Parser()
         self._early = self._parsed = 0
-        """Number of bytes before the first packet, and of parsed ones in the inbox."""
+        """Number of bytes before the first packet, and of parsed bytes in the inbox."""
         self._is_settled = self._is_dropping = False
+        self._intake_socket = -1
+        """Socket that the intake reads for this connection; -1: none."""
         self._came = self.loop.time()
         self._answer: Callable[[], None] | None = None
         """Callback of `read_ahead`."""
@@ -123,7 +105,7 @@ class RobotClient(StreamPeer):
     def standing_since(self) -> float:
         """Time of the handshake's last progress, s of the event loop's clock.
 
-        It is the time of the last packet, or of the connection.
+        Progress is the last packet, or the connection itself before the first packet.
         """
         return (
             self._came
@@ -133,9 +115,9 @@ class RobotClient(StreamPeer):
 
     @property
     def dawdles(self) -> bool:
-        """Whether the client is silent since its handshake, even without OPEN.
+        """Whether the client has sent nothing since its handshake, not even OPEN.
 
-        It counts as silent after the time that a handshake may take.
+        A client counts as silent after the time that a handshake may take.
         """
         if self._connection is None:
             return False
@@ -153,7 +135,7 @@ class RobotClient(StreamPeer):
 
     @property
     def floods(self) -> bool:
-        """Whether bytes are queued and reading is paused.
+        """Whether received bytes wait and reading is paused.
 
         The client may have disconnected unnoticed.
         """
@@ -162,10 +144,14 @@ class RobotClient(StreamPeer):
     def read_ahead(self, answer: Callable[[], None]) -> None:
         """Check whether a flooding client is still connected.
 
-        Read ahead until its end of stream, for `LIVENESS_READ_S`; then call `answer`.
+        Parameters
+        ----------
+        answer : callable
+            Called at the end of the client's stream, or after `LIVENESS_READ_S`.
         """
         self._answer = answer
-        # Set on this object alone, so that the limit of other clients stays.
+        # Set the limit on this object alone: the class attribute applies to other
+        # clients.
         self.max_waiting = MAX_AHEAD
         self.read_on()
         self.loop.call_later(LIVENESS_READ_S, self._stop_reading_ahead)
@@ -178,13 +164,14 @@ class RobotClient(StreamPeer):
             answer()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        # Only the end of the stream matters beyond this, so memory stays bounded.
+        """Queue received bytes (callback of `asyncio.Protocol`)."""
+        # Beyond this number, only the end of the stream matters: discard bytes to bound
+        # memory.
         if self._answer is not None and len(self.inbox) > MAX_AHEAD - READ_SIZE:
             self._server.refusals.log(
                 logging.WARNING,
-                "client %s floods, and others request its robot: bytes from it are "
-                "discarded",
+                "client %s sends too much while others request its robot: its bytes "
+                "are discarded",
                 self.peer,
             )
             return
@@ -205,7 +192,7 @@ class RobotClient(StreamPeer):
         server.make_room()
 
     def overdue(self) -> None:
-        """Refuse a silent stranger, unless the robot has become free meanwhile."""
+        """Refuse a connection without a packet, unless the robot has become free."""
         left = self._came + FIRST_PACKET_TIMEOUT_S - self.loop.time()
         reason = self._server.refusal()
         if reason:
@@ -213,10 +200,10 @@ class RobotClient(StreamPeer):
         elif left > 0.0:
             self.give(left)
         else:
-            self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
+            self.refuse(f"the client sent nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
     def turn(self) -> bool:
-        """Process bytes, or look for the first packet of a stranger."""
+        """Process waiting bytes, or look for the first packet of a stranger."""
         if self._connection is not None:
             return super().turn()
         # After its first packet, the client waits for its robot.
@@ -239,7 +226,7 @@ class RobotClient(StreamPeer):
                 return
 
         if self._early > MAX_EARLY:
-            self.refuse(f"it sent {self._early} bytes before its handshake")
+            self.refuse(f"the client sent {self._early} bytes before its handshake")
             return
 
         # The tail may hold the start of a packet.
@@ -247,7 +234,13 @@ class RobotClient(StreamPeer):
         self._parsed = len(self.inbox)
 
     def begin(self, robot: Robot) -> None:
-        """Start a session with this robot, and process the bytes so far."""
+        """Start a session with this robot, and process the bytes so far.
+
+        Parameters
+        ----------
+        robot : Robot
+            Robot of this client until the session ends.
+        """
         server, self._parsed = self._server, 0
         self._robot = robot
         log = (
@@ -274,7 +267,7 @@ class RobotClient(StreamPeer):
         self.turns.wants(self)
 
     def on_bytes(self, data: bytes) -> None:
-        """Give bytes to the session."""
+        """Pass bytes to the session."""
         if self._connection is None:
             return
         self._connection.receive_data(data, self.loop.time())
@@ -285,6 +278,36 @@ class RobotClient(StreamPeer):
         ):
             self._is_settled = True
             self._server.settled(self)
+        self._enter_intake()
+
+    def _enter_intake(self) -> None:
+        """Let the intake read this socket, if the session allows it."""
+        intake, connection = self._server.hub.intake, self._connection
+        if (
+            self._intake_socket < 0
+            and connection is not None
+            and not (self.inbox or self.is_leaving or self.is_reading_paused)
+            and intake.admits(connection.session)
+            and self.transport is not None
+            and not self.transport.is_closing()
+            and self.socket is not None
+        ):
+            self._intake_socket = self.socket.fileno()
+            self.transport.pause_reading()
+            intake.add(self, connection.session, self._intake_socket)
+
+    def _leave_intake(self) -> None:
+        if self._intake_socket >= 0:
+            self._server.hub.intake.remove(self._intake_socket)
+            self._intake_socket = -1
+            if self.transport is not None:
+                self.transport.resume_reading()
+
+    def take_back(self, data: bytes) -> None:
+        """Process bytes that the intake has read, and read the socket again."""
+        self._leave_intake()
+        if data:
+            self.data_received(data)
 
     def stuck(self) -> None:
         """Disconnect a client that does not read."""
@@ -312,11 +335,13 @@ class RobotClient(StreamPeer):
         self._server.gone(self, robot)
 
     def _leave(self, seconds: float) -> None:
+        self._leave_intake()
         self._shut_reports()
         super()._leave(seconds)
 
     def _let_go(self) -> None:
         # asyncio closes the socket next, and the system may reuse its number.
+        self._leave_intake()
         self._shut_reports()
         super()._let_go()
 
@@ -327,7 +352,7 @@ class RobotClient(StreamPeer):
     # -- the connection's side
 
     def _has_no_unsent(self) -> bool:
-        """Return whether all written bytes are in the system's buffer."""
+        """Return whether all written bytes have reached the system's buffer."""
         return (
             self.outlet is not None
             and self.transport is not None
@@ -337,7 +362,7 @@ class RobotClient(StreamPeer):
 
     def _write(self, data: bytes) -> None:
         self._put(data)
-        # Reports that go straight to the socket would overtake bytes that wait.
+        # Reports written directly to the socket would overtake waiting bytes.
         if not self._has_no_unsent() and self._connection is not None:
             self._server.hub.reporter.hold(self._connection)
 
@@ -362,6 +387,7 @@ class RobotClient(StreamPeer):
         """End the session; from now on the robot is free for the next client."""
         connection = self._connection
         assert connection is not None
+        self._leave_intake()
         self._server.hub.reporter.detach(connection)
         try:
             self._free()
@@ -470,12 +496,20 @@ class RobotPortServer(ABC):
         A factory calls `begin` later, when the robot exists.
         """
 
-    # Not abstract, because factories need no action here.
+    # This method is not abstract, because factories need no action here.
     def settled(self, client: RobotClient) -> None:  # noqa: B027
-        """Handle a client whose handshake is complete."""
+        """Handle a client that has completed the handshake."""
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """Remove a client that disconnected or whose session is over."""
+        """Remove a client that disconnected or whose session is over.
+
+        Parameters
+        ----------
+        client : RobotClient
+            The client.
+        robot : Robot or None
+            Robot that it had; None if it had none.
+        """
         self.connected.pop(client, None)
 
     @property
@@ -532,7 +566,7 @@ class RobotPortServer(ABC):
 
     @property
     def is_open(self) -> bool:
-        """Whether it accepts clients."""
+        """Whether the port accepts clients."""
         return self._server is not None
 
     def close(self) -> None:
@@ -547,11 +581,11 @@ class RobotPortServer(ABC):
             client.shut()
 
     def make_room(self) -> None:
-        """Refuse one stranger if there are too many.
+        """Refuse one client without a complete handshake if there are too many.
 
-        The handshake of the refused one has made no progress for longest. So neither
-        silent connections nor half handshakes keep out a client that continues with its
-        handshake.
+        The refused client is the one whose handshake has made no progress for longest.
+        So neither silent connections nor incomplete handshakes keep out a client that
+        continues with its handshake.
         """
         strangers = [c for c in self.connected if not c.has_robot]
         if len(strangers) > self.max_strangers:

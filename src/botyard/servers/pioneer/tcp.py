@@ -13,7 +13,19 @@ from botyard.sim.simulation import Robot
 
 
 class PioneerServer(RobotPortServer):
-    """The port of one robot, with one client at a time."""
+    """The port of one robot, with one client at a time.
+
+    Parameters
+    ----------
+    hub : Hub
+        Event loop that runs the simulation.
+    robot : Robot
+        The robot; its name is the name in the log.
+    settings : PioneerSettings
+        Protocol settings of the user.
+    desk : PioneerRequests
+        Handler of requests that concern the whole simulation.
+    """
 
     def __init__(
         self, hub: Hub, robot: Robot, settings: PioneerSettings, desk: PioneerRequests
@@ -24,10 +36,15 @@ class PioneerServer(RobotPortServer):
         self._is_looking = False
 
     def refusal(self) -> str:
-        """Return a reason to refuse further clients while the robot has one.
+        """Return a reason to refuse further clients while the robot has a client.
 
         A client that never sends OPEN cannot reserve the robot for long. For a flooding
         client, `admit` first checks whether it is still connected.
+
+        Returns
+        -------
+        str
+            Empty if the robot is free, or if its client is silent or floods.
         """
         holder = self.client
         return (
@@ -37,7 +54,16 @@ class PioneerServer(RobotPortServer):
         )
 
     def admit(self, client: RobotClient) -> None:
-        """Give the robot to the client, unless the robot already has one."""
+        """Assign the robot to the client, unless the robot already has a client.
+
+        If the holder of the robot floods its connection, the answer waits until it is
+        known whether the holder is still connected.
+
+        Parameters
+        ----------
+        client : RobotClient
+            Client that has sent its first valid packet.
+        """
         reason, holder = self.refusal(), self.client
         if reason:
             client.refuse(reason)
@@ -50,7 +76,7 @@ class PioneerServer(RobotPortServer):
             client.begin(self.robot)
 
     def _answer(self) -> None:
-        """Give the robot of a flooding client to the next client if it has gone."""
+        """Assign the robot to the next client if the flooding one has disconnected."""
         self._is_looking = False
         asking, self._asking = self._asking, {}
         for client in asking:
@@ -60,12 +86,18 @@ class PioneerServer(RobotPortServer):
                 client.refuse("the robot has a client already")
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """Remove a client, also from those that wait for the robot."""
+        """Remove a client, also from the clients that wait for the robot."""
         super().gone(client, robot)
         self._asking.pop(client, None)
 
     def settled(self, client: RobotClient) -> None:
-        """Refuse all other clients: this one has the robot."""
+        """Refuse all other clients: this one has the robot.
+
+        Parameters
+        ----------
+        client : RobotClient
+            Client whose handshake is complete.
+        """
         for other in tuple(self.connected):
             if other is not client:
                 other.refuse("another client has taken the robot")

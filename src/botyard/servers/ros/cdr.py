@@ -14,7 +14,8 @@ from botyard.interfaces.ros.transport import EncodedMessage, Handle, Publication
 from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUESTS, MAX_TEXT
-from botyard.protocols.ros_messages.types import Types, service_name
+from botyard.protocols.ros_messages.typenames import service_name
+from botyard.protocols.ros_messages.types import Types
 from botyard.servers.throttledlog import ThrottledLog
 
 log = logging.getLogger("botyard.ros")
@@ -32,9 +33,9 @@ class CdrTransport:
     wire = "cdr"
     mixes_types = True
     label: ClassVar[str]
-    """Name of the transport in log lines."""
+    """Name of the transport, for log lines."""
     kinds: ClassVar[tuple[Any, Any, Any]]
-    """Classes of its publications, subscriptions and services."""
+    """Classes of the transport's publications, subscriptions and services."""
 
     def __init__(self, types: Types) -> None:
         self.types = types
@@ -47,22 +48,59 @@ class CdrTransport:
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
     ) -> Publication:
-        """Publish a topic."""
+        """Publish a topic.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that publishes.
+        topic : Topic
+            Name, type and queue length of the topic.
+        fresh : callable
+            Returns the last message of a latched topic; not used, as the middleware
+            keeps it.
+        changed : callable
+            Called when subscribers connect or disconnect.
+        """
         made: Publication = self.kinds[0](self, node, topic, changed)
         return made
 
     def listen(self, node: str, entry: Input) -> Handle:
-        """Subscribe to a topic."""
+        """Subscribe to a topic.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that subscribes.
+        entry : Input
+            Name and type of the topic, and the function that receives its messages.
+        """
         made: Handle = self.kinds[1](self, node, entry)
         return made
 
     def serve(self, node: str, service: Service) -> Handle:
-        """Offer a service."""
+        """Offer a service.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that serves.
+        service : Service
+            Name and type of the service, and the function that answers.
+        """
         made: Handle = self.kinds[2](self, node, service)
         return made
 
     def complain(self, name: str, reason: object) -> None:
-        """Log an error in a received message."""
+        """Log an error in a received message.
+
+        Parameters
+        ----------
+        name : str
+            Name of the topic or service.
+        reason : object
+            Error or text, which is shortened.
+        """
         # A peer can repeat the error at any rate.
         self._throttled_log.log(
             logging.WARNING, "%s: %s: %s", self.label, name, shown(reason, MAX_TEXT)
@@ -127,10 +165,10 @@ class CdrService(ABC):
 
     @abstractmethod
     def _answer(self, call: Any, response: Any) -> None:
-        """Send a response."""
+        """Send the response to a call."""
 
     def _drop(self, call: Any) -> None:  # noqa: B027 - most transports need nothing
-        """Leave a call without an answer."""
+        """Forget a call that gets no answer."""
 
 
 __all__ = ["CdrInput", "CdrService", "CdrTransport"]

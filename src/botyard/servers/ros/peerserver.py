@@ -35,10 +35,17 @@ class HoldingPeer(StreamPeer):
         super().__init__(server.turns, log, what)
         self._holder = server
         self.holds = 0
-        """Number of bytes that are held for it."""
+        """Number of bytes that the server holds for this peer."""
 
     def hold(self, held: int) -> None:
-        """Set the number of bytes that are held for it."""
+        """Set the number of bytes that are held for this peer.
+
+        Parameters
+        ----------
+        held : int
+            Bytes of its incomplete message, from 0. The server may drop this peer or
+            another peer during the call.
+        """
         more, self.holds = held - self.holds, held
         self._holder.hold(more)
 
@@ -46,12 +53,12 @@ class HoldingPeer(StreamPeer):
         """Drop the connection, because it holds too much of the shared buffer."""
         self._holder.throttled_log.log(
             logging.WARNING,
-            "ROS 1: dropped a %s of %s: the limit of %d bytes for %ss in progress is "
-            "exceeded, mostly by it",
+            "ROS 1: dropped a %s of %s: all %ss in progress exceed their limit of "
+            "%d bytes, mostly because of this peer",
             self.message,
             self.source,
-            self._holder.max_held,
             self.message,
+            self._holder.max_held,
         )
         self.drop()
 
@@ -71,7 +78,7 @@ class PeerServer(ABC, Generic[P]):
     turns : TimeShare
         Share of time for the peers.
     pools : Pool
-        All connections.
+        Limited sets that together hold all connections.
 
     Raises
     ------
@@ -104,7 +111,7 @@ class PeerServer(ABC, Generic[P]):
 
     @abstractmethod
     def accepted(self) -> P:
-        """Return the protocol of a new connection."""
+        """Return an asyncio protocol for a new connection."""
 
     async def start(self) -> None:
         """Accept connections."""
@@ -132,8 +139,13 @@ class PeerServer(ABC, Generic[P]):
     def hold(self, more: int) -> None:
         """Count held bytes; drop the largest holder if there are too many.
 
-        It is the connection that holds most, of the address that holds most: one peer
-        can spread its bytes over many connections.
+        The largest holder is the connection with the most bytes, of the address with
+        the most bytes: one peer can spread its bytes over many connections.
+
+        Parameters
+        ----------
+        more : int
+            Number of further bytes; negative if bytes were released.
         """
         self.held += more
         # The sum over all connections below costs time, so it runs only above the

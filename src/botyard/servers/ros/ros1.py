@@ -7,8 +7,9 @@ registers everything again.
 
 Statements of peers about the master are not trusted. ``publisherUpdate`` only triggers
 a query to the master itself. ``shutdown`` follows the rules for exits by Pioneer
-clients: it is accepted from this machine and the master's machine, and from others if
-the user allows it. It is refused in any case if clients may not change the world.
+clients: it is accepted from this machine and the master's machine, and from other
+machines if the user allows it. The request is refused in any case if clients may not
+change the world.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Ros1:
     Parameters
     ----------
     types : Types
-        Message types.
+        Message types of the ROS distribution to serve.
     master_uri : str
         URI of the master.
     bound : str
@@ -66,8 +67,8 @@ class Ros1:
     sim_time : bool
         Whether to set ``/use_sim_time`` at the master.
     denial : callable
-        Function from whether a peer is on this machine or the master's, to the reason
-        why it may not request a shutdown; empty if it may.
+        Receives whether a peer is on this machine or the master's; returns the reason
+        why the peer may not request a shutdown, or an empty text if it may.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class Ros1:
             asyncio.Queue()
         )
         self._tasks: set[asyncio.Task[Any]] = set()
-        # Process ID of the master; another one means that the master was restarted.
+
+        # Process ID of the master; another ID means that the master was restarted.
         self._pid: object = None
         self.is_registered = False
         """Whether this simulator's entries are registered at the master."""
@@ -155,11 +157,17 @@ class Ros1:
         return value
 
     def is_node(self, uri: str) -> bool:
-        """Return whether a node of this simulator has this URI."""
+        """Return whether a node of this simulator has this URI.
+
+        Parameters
+        ----------
+        uri : str
+            URI of an XML-RPC server, as the master lists it.
+        """
         return any(node.uri == uri for node in self._nodes.values())
 
     def doubt(self, node: Node) -> None:
-        """Schedule a check that the master still knows a node, after a peer's claim."""
+        """Schedule a check whether the master still knows a node, as a peer claims otherwise."""
         self._doubted = node
 
     def denial(self, peer: Peer) -> str:
@@ -167,9 +175,18 @@ class Ros1:
         return self._denial(peer.is_local or peer.address in self._hosts)
 
     def ask_for_publishers(self, node: Node, topic: str) -> None:
-        """Schedule a query for the publishers of a topic, after a peer's notification.
+        """Ask the master soon for a topic's publishers, because a peer reports a change.
 
         Several notifications cause one query.
+
+        The list in the notification itself is not used: any peer could send it.
+
+        Parameters
+        ----------
+        node : Node
+            Node that subscribes.
+        topic : str
+            Absolute name of the topic.
         """
         self._news[node.name, topic] = None
         self._is_news.set()
@@ -178,6 +195,7 @@ class Ros1:
         while True:
             await self._is_news.wait()
             self._is_news.clear()
+
             while self._news:
                 name, topic = next(iter(self._news))
                 # Remove the entry before the query, so that a notification during it
@@ -193,8 +211,8 @@ class Ros1:
                         self.throttled_log.log(
                             logging.WARNING, "ROS 1: publishers of %s: %s", topic, error
                         )
-                        # Retry later: no further notification comes if this one is
-                        # lost.
+                        # Retry later: the master sends no further notification if this
+                        # one is lost.
                         self.ask_for_publishers(node, topic)
                         await asyncio.sleep(MASTER_POLL_S)
 
@@ -207,7 +225,7 @@ class Ros1:
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(self) -> None:
-        """Register everything again after the master was away or was replaced."""
+        """Register everything again after the master was unreachable or replaced."""
         while True:
             await asyncio.sleep(MASTER_POLL_S)
             try:
@@ -227,8 +245,8 @@ class Ros1:
     async def _look_whether_known(self) -> None:
         """Register everything again if the master has forgotten a node.
 
-        A master forgets a node when another one registers under its name. This
-        simulator does not shut down then, so it has to register again.
+        A master forgets a node when another node registers under its name. In this
+        case, this simulator does not shut down, but registers again.
         """
         node, self._doubted = self._doubted, None
         if node is None or node.name not in self._nodes:
@@ -246,6 +264,15 @@ class Ros1:
 
         Without a master the call is dropped, because the next master gets all
         registrations.
+
+        Parameters
+        ----------
+        node : Node
+            Node in whose name the call is made.
+        method : str
+            Method of the master, such as ``registerPublisher``.
+        args : tuple
+            Arguments after the caller's name.
         """
         if self.is_registered:
             self._todo.put_nowait((node, method, args))
@@ -313,7 +340,19 @@ class Ros1:
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
     ) -> NodePublication:
-        """Publish a topic."""
+        """Publish a topic.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that publishes; it is created on first use.
+        topic : Topic
+            Name, type and queue length of the topic.
+        fresh : callable
+            Returns the last message of a latched topic, for new subscribers.
+        changed : callable
+            Called when subscribers connect or disconnect.
+        """
         owner = self._node(node)
         made = owner.topics[topic.name] = NodePublication(
             owner, topic, self.types, fresh, changed
@@ -322,7 +361,15 @@ class Ros1:
         return made
 
     def listen(self, node: str, entry: Input) -> Subscriber:
-        """Subscribe to a topic."""
+        """Subscribe to a topic.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that subscribes; it is created on first use.
+        entry : Input
+            Name and type of the topic, and the function that receives its messages.
+        """
         owner = self._node(node)
         made = owner.inputs[entry.name] = Subscriber(
             owner, entry, self.types, self._ears
@@ -331,7 +378,15 @@ class Ros1:
         return made
 
     def serve(self, node: str, service: Service) -> NodeService:
-        """Offer a service."""
+        """Offer a service.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node that serves; it is created on first use.
+        service : Service
+            Name and type of the service, and the function that answers.
+        """
         owner = self._node(node)
         made = owner.services[service.name] = NodeService(owner, service, self.types)
         owner.call_master(*made.register())

@@ -3,7 +3,7 @@
 Each registered publisher names an address to connect to, so a malicious one could aim
 connections at a victim. Therefore connections for each topic, concurrent attempts and
 the rate of attempts are limited. A publisher that cannot be reached is replaced by
-another one of the topic. Messages are decoded within the share of time of all
+another publisher of the topic. Messages are decoded within the share of time of all
 publishers.
 """
 
@@ -52,7 +52,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class Listener(Protocol):
-    """Node that subscribes to a topic, as far as a subscriber needs it."""
+    """Node that subscribes to a topic: the methods that a subscriber needs."""
 
     name: str
     uri: str
@@ -60,7 +60,15 @@ class Listener(Protocol):
     """All subscribers of the node, by topic."""
 
     def call_master(self, method: str, *args: Any) -> None:
-        """Call the master in this node's name."""
+        """Call the master in this node's name.
+
+        Parameters
+        ----------
+        method : str
+            Method of the master, such as ``registerSubscriber``.
+        *args : object
+            Arguments after the caller's name.
+        """
         ...
 
 
@@ -93,7 +101,7 @@ class Subscriber:
     entry : Input
         Handler of the messages.
     types : Types
-        Message types.
+        Message types that decode the topic's messages.
     ears : InputLimits
         Limits that all subscriptions share.
     """
@@ -122,7 +130,13 @@ class Subscriber:
     def update(self, uris: Any) -> None:
         """Set the list of publishers.
 
-        Entries that are not valid addresses are ignored.
+        Connections to publishers that are not in it are closed.
+
+        Parameters
+        ----------
+        uris : object
+            Answer of the master: a list of URIs if it is valid. Entries that are not
+            valid addresses are ignored, and so are entries after `MAX_LISTED`.
         """
         given = uris if isinstance(uris, list) else []
         # A dictionary keeps the order and removes duplicates; the slice bounds the
@@ -156,7 +170,7 @@ class Subscriber:
             )
 
     def _rotate(self) -> None:
-        """Replace silent publishers by waiting ones."""
+        """Replace silent publishers by publishers that wait for a connection."""
         self._sweep = None
         now = asyncio.get_running_loop().time()
         silent = [
@@ -175,6 +189,7 @@ class Subscriber:
 
         A publisher that cannot be reached is replaced by a waiting one.
         """
+        # s; the back-off restarts after each connection that has worked.
         pause = 0.1
         while True:
             try:
@@ -189,7 +204,7 @@ class Subscriber:
                 )
 
             await asyncio.sleep(pause)
-            # Exponential back-off, as in roscpp.
+            # Use an exponential back-off, as roscpp does.
             pause = min(2.0 * pause, MAX_RETRY_DELAY_S)
             if self._waiting:
                 del self._tasks[uri]
@@ -213,10 +228,12 @@ class Subscriber:
             self._node.name, self.name, self.type_name, self.md5, self.definition, limit
         )
         source = source_of(Peer.of(writer.transport).address)
+
         try:
             writer.write(session.hello)
             async with asyncio.timeout(None) as patience:
                 patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
+
                 while data := await reader.read(
                     # Topics with large messages, such as maps, need fewer and larger
                     # reads.
@@ -235,6 +252,15 @@ class Subscriber:
         """Process messages within the share of time, in short slices.
 
         Each message may cause steps of the world.
+
+        Parameters
+        ----------
+        session : Subscription
+            Session with the publisher.
+        data : bytes
+            Bytes that have arrived, which may be split anywhere.
+        source : str
+            Source of the publisher as `source_of` returns it.
         """
         now, turns = asyncio.get_running_loop().time, self._ears.turns
         await turns.admit(source)

@@ -30,7 +30,7 @@ from botyard.servers.timeshare import TimeShare
 NOTIFY_WORKERS: Final = 8
 """Maximum number of nodes that are notified at the same time."""
 SLOW_NOTIFY_WORKERS: Final = 2
-"""The same limit for nodes that did not answer the last notification."""
+"""Maximum number of concurrent notifications of nodes that did not answer the last one."""
 CALL_RATE: Final = 200.0
 """Token bucket of notifications to all nodes: rate, 1/s."""
 MAX_SLOW_NODES: Final = 4096
@@ -52,7 +52,7 @@ class Ros1Master:
     host : str
         Address to listen on.
     port : int
-        TCP port.
+        TCP port to listen on.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class Ros1Master:
 
     @property
     def owed(self) -> int:
-        """Number of pending notifications."""
+        """Number of notifications that were not sent yet."""
         return sum(map(len, self._todo.values()))
 
     def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
@@ -108,7 +108,7 @@ class Ros1Master:
             yield answer
 
     def _owe(self, source: str) -> None:
-        """Queue the notifications that a call caused, while there is room."""
+        """Queue the notifications that a call has caused, as far as there is room."""
         notices, self.master.notices = self.master.notices, []
         for notice in notices:
             # The same notification is already pending; its arguments are made when it
@@ -167,6 +167,7 @@ class Ros1Master:
                 # is queued again.
                 notice = next(iter(owed))
                 self._settle(owed, notice)
+
                 # Encoding the arguments is work on behalf of peers, so it is charged as
                 # well.
                 await self._turns.admit("")

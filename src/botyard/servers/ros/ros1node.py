@@ -13,7 +13,8 @@ from botyard.control.later import then
 from botyard.errors import PeerError
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.protocols.ros_messages.graphoffers import Service, Topic
-from botyard.protocols.ros_messages.types import ServiceType, Types
+from botyard.protocols.ros_messages.servicetypes import ServiceType
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tcpros import api, wire
 from botyard.servers.ros.ros1input import Subscriber
 from botyard.servers.ros.tcpros import Connection, TcprosServer
@@ -53,12 +54,12 @@ class NodeOwner(Protocol):
 
     @property
     def rpc_turns(self) -> TimeShare:
-        """Time that all XML-RPC calls share."""
+        """Scheduler of the time that all XML-RPC calls share."""
         ...
 
     @property
     def service_turns(self) -> TimeShare:
-        """Time that all calls of services share."""
+        """Scheduler of the time that all calls of services share."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -77,7 +78,7 @@ class NodeOwner(Protocol):
 
     @property
     def on_shutdown(self) -> Callable[[], None]:
-        """Called when a peer ends the interface."""
+        """Function that is called when a peer ends the interface."""
         ...
 
     @property
@@ -98,7 +99,7 @@ class NodeOwner(Protocol):
         ...
 
     def doubt(self, node: Node) -> None:
-        """Check whether the master still has the node."""
+        """Check whether the master still knows the node."""
         ...
 
 
@@ -123,7 +124,7 @@ class NodePublication:
         self._sent = 0
         self.readers: set[Connection] = set()
         self._last: tuple[EncodedMessage | None, bytes] = (None, b"")
-        """Last message that new subscribers received, and its frame."""
+        """Last message that was sent, and its frame, for new subscribers."""
 
     replays_latched = True
 
@@ -133,12 +134,18 @@ class NodePublication:
         return bool(self.readers)
 
     def welcome(self, reader: Connection) -> None:
-        """Add a subscriber, and send it the last message of a latched topic."""
+        """Add a subscriber, and send it the last message of a latched topic.
+
+        Parameters
+        ----------
+        reader : Connection
+            Connection whose header names this topic.
+        """
         self.readers.add(reader)
         self._changed()
         if self.latched:
-            # The message may be newer than the last one sent, so ask for it instead of
-            # storing it.
+            # The message may be newer than the last message sent, so ask for it instead
+            # of storing it.
             last = self._fresh()
             if last is not None:
                 if last is not self._last[0]:
@@ -151,7 +158,13 @@ class NodePublication:
         self._changed()
 
     def send(self, message: EncodedMessage) -> None:
-        """Send a message to all subscribers."""
+        """Send a message to all subscribers.
+
+        Parameters
+        ----------
+        message : EncodedMessage
+            Message, which is framed once for all subscribers.
+        """
         frame = self._framed(message)
         for reader in self.readers:
             reader.send(frame, self.queue)
@@ -195,7 +208,23 @@ class NodeService:
         )
 
     def run(self, body: bytes) -> bytes | Future[bytes]:
-        """Answer a request, now or with a future."""
+        """Answer a request, now or with a future.
+
+        Parameters
+        ----------
+        body : bytes
+            Request in ROS 1's format, without its length.
+
+        Returns
+        -------
+        bytes or Future
+            Response in ROS 1's format, without its length.
+
+        Raises
+        ------
+        BotyardError
+            The request is damaged, or the service refuses it.
+        """
         response = self._serve(self._types.decode_ros1(body, self._kind.request))
         if isinstance(response, Future):
             return then(
@@ -349,6 +378,7 @@ class Node:
                 self.name,
                 text,
             )
+
             # The master may have dropped the node: a second node of the same name
             # causes this call.
             self._ros.doubt(self)

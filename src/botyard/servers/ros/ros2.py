@@ -1,7 +1,7 @@
 """ROS 2 over DDS: topics, inputs and services of the graph in one RTPS participant.
 
-They are readers and writers of the participant, which represents all nodes of the
-simulator.
+All of them are readers and writers of the participant, which represents all nodes of
+the simulator.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.services import Call, ServiceServer
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
-from botyard.protocols.ros_messages.types import Types, full
+from botyard.protocols.ros_messages.typenames import full
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.rtps.qos import Durability, Qos
-from botyard.protocols.rtps.reader import Reader, Sample
+from botyard.protocols.rtps.reader import Reader
+from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.topicwriters import TopicWriter
 from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
 from botyard.servers.ros.rtps import RtpsNode
@@ -30,7 +32,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class _Publication:
-    """Published topic, see `botyard.interfaces.ros.transport.Publication`."""
+    """Topic that a node of this simulator publishes over DDS."""
 
     __slots__ = ("_node", "_pipe", "_ros", "_writer")
 
@@ -54,11 +56,11 @@ class _Publication:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a reader exists, or a late joiner may request the last message."""
+        """Whether a reader is matched, or a late reader may request the last message."""
         return self._writer.is_wanted
 
     def send(self, message: EncodedMessage) -> None:
-        """Send a message."""
+        """Send a message to all readers."""
         self._writer.write(message.cdr, self._pipe.writing())
 
     def close(self) -> None:
@@ -68,7 +70,7 @@ class _Publication:
 
 
 class _Listening(CdrInput):
-    """Subscription to a topic."""
+    """Subscription of a node of this simulator to a topic over DDS."""
 
     def __init__(self, ros: Ros2, node: str, entry: Input) -> None:
         super().__init__(ros, entry)
@@ -90,12 +92,13 @@ class _Listening(CdrInput):
 
 
 class _Serving(CdrService):
-    """Service that the simulator offers, see `botyard.servers.ros.cdr`."""
+    """Service that a node of this simulator offers over DDS, see `botyard.servers.ros.cdr`."""
 
     def __init__(self, ros: Ros2, node: str, service: Service) -> None:
         super().__init__(ros, service)
         self._ros = ros
         self._node = node
+
         # A service has two topics in DDS, one for requests and one for responses.
         pipe = ros.pipe
         hashes = ros.types.hash(self._request), ros.types.hash(self._response)
@@ -155,7 +158,7 @@ class Ros2(CdrTransport):
     Raises
     ------
     PeerError
-        The network does not support this.
+        The network does not support DDS.
     """
 
     label = "ROS 2"
@@ -168,8 +171,8 @@ class Ros2(CdrTransport):
         super().__init__(types)
         self.pipe = RtpsNode(environment)
         self._graph = Graph(types, self.pipe.participant.guid)
-        # As rmw_dds_common does for ros_discovery_info: late joiners get the last
-        # state.
+        # rmw_dds_common uses these settings for ros_discovery_info: late joiners get
+        # the last state.
         qos = Qos(depth=1, durability=Durability.TRANSIENT_LOCAL)
         # Tools such as ``ros2 node list`` read this topic to assign endpoints to nodes.
         self._graph_writer = self.writer(naming.GRAPH_TOPIC, naming.GRAPH_TYPE, qos)
@@ -210,6 +213,17 @@ class Ros2(CdrTransport):
         """Return a new best-effort reader, which matches writers of both kinds.
 
         A lost velocity command is not worth a retransmission: the next one replaces it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the DDS topic, with ROS 2's prefix (``rt/cmd_vel``).
+        kind : str
+            ROS type of the messages.
+        take : callable
+            Receives each sample, in the event loop.
+        limit : int
+            Maximum size of a sample, bytes.
         """
         pipe, data = self.pipe, naming.type_hash_data(self.types.hash(kind))
         pipe.wake()
@@ -234,14 +248,32 @@ class Ros2(CdrTransport):
     def know(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Add endpoints of a node, given by their GUIDs."""
+        """Add endpoints of a node, given by their GUIDs.
+
+        Other nodes see them in ``ros_discovery_info``.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node.
+        reader, writer : bytes, optional
+            GUID of 16 bytes of an endpoint.
+        """
         self._graph.add(node, reader=reader, writer=writer)
         self._changed()
 
     def forget(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Remove endpoints of a node."""
+        """Remove endpoints of a node.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node.
+        reader, writer : bytes, optional
+            GUID of 16 bytes of an endpoint.
+        """
         self._graph.remove(node, reader=reader, writer=writer)
         self._changed()
 

@@ -2,7 +2,7 @@
 
 Topics, inputs and services of the graph share one session, which can also be the
 router. Zenoh calls back in its own threads; each callback passes its data to the
-simulator's event loop.
+simulator's event loop. Calls that may wait for a peer are also made in a thread.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from botyard.protocols.ros_messages.limits import (
     MAX_REQUESTS,
     MAX_WAITING,
 )
-from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.ros_messages.typenames import full, service_name
+from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.zenoh_keys import (
     GID,
-    LATCHED,
     ROUTER,
     VOLATILE,
     Tokens,
     attachment,
     data_key,
+    kept_qos,
 )
 from botyard.servers.handover import Handover
 from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
+from botyard.servers.ros.zenohcalls import MAX_ANSWERS, Declared, SessionThread
 from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
@@ -46,6 +48,10 @@ CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
 """Environment variable with the path of Zenoh's configuration, as in rmw_zenoh."""
 ROUTER_POLL_S: Final = 1.0
 """Poll interval for the router, s."""
+HEARTBEAT_S: Final = 0.5
+"""Interval of heartbeats after a kept message, s. Source: rmw_publisher_data.cpp."""
+CLOSE_S: Final = 2.0
+"""Longest time that the end of the program waits for peers, s."""
 SHARE: Final = 0.2
 """Share of time for received Zenoh messages."""
 MAX_MESSAGE: Final = 256 << 20
@@ -58,7 +64,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class _End:
-    """Entity of a node in the session, with its liveliness token."""
+    """Endpoint of a node in the Zenoh session, with its liveliness token."""
 
     is_open: bool = True
 
@@ -77,13 +83,11 @@ class _End:
         self.key = data_key(ros.domain, name, kind, digest)
         # The node's token has to exist before the tokens of its entities.
         ros.know(node)
-        self._token: Any = ros.token(
-            ros.tokens.end(node, sort, name, kind, digest, qos)
-        )
-        self._declared: list[Any] = []
+        self._token = ros.token(ros.tokens.end(node, sort, name, kind, digest, qos))
+        self._declared: list[Declared] = []
 
     def close(self) -> None:
-        """Close the entity and its token."""
+        """Close the endpoint and withdraw its token."""
         self.is_open = False
         self._token.undeclare()
         for declared in self._declared:
@@ -92,51 +96,54 @@ class _End:
 
 
 class _Publication(_End):
-    """Published topic, see `botyard.interfaces.ros.transport.Publication`."""
+    """Topic that a node of this simulator publishes over Zenoh."""
 
     replays_latched = False
 
     def __init__(
         self, ros: Ros2Zenoh, node: str, topic: Topic, changed: Callable[[], None]
     ) -> None:
-        self._latched = topic.latched
-        super().__init__(
-            ros,
-            node,
-            "MP",
-            topic.name,
-            full(topic.type_name),
-            LATCHED if topic.latched else VOLATILE,
-        )
-        zenoh = ros.zenoh
-        # A slow peer must not block the simulator.
-        drop = zenoh.CongestionControl.DROP
+        self._is_kept = topic.latched or topic.is_kept
+        self._depth = 1 if topic.latched else topic.queue
+        qos = kept_qos(self._depth) if self._is_kept else VOLATILE
+        super().__init__(ros, node, "MP", topic.name, full(topic.type_name), qos)
         self._matched = False
-        # rmw_zenoh implements TRANSIENT_LOCAL durability with the advanced publisher's
-        # cache.
-        if topic.latched:
-            self._publisher = zenoh.ext.declare_advanced_publisher(
-                ros.session,
-                self.key,
-                congestion_control=drop,
-                cache=zenoh.ext.CacheConfig(1),
-                publisher_detection=True,
-            )
-        else:
-            self._publisher = ros.session.declare_publisher(
-                self.key, congestion_control=drop
-            )
-            self._declared.append(
-                self._publisher.declare_matching_listener(
-                    lambda status: ros.soon(self._match, status)
-                )
-            )
-
+        self._publisher = ros.declare(
+            self._declare_kept if self._is_kept else self._declare
+        )
+        if not self._is_kept:
+            self._declared.append(ros.declare(self._declare_listener))
         self._changed = changed
         self._declared.append(self._publisher)
         # rmw_zenoh identifies the publisher of a message by this ID in the attachment.
         self._gid = os.urandom(GID)
         self._sequence = 0
+
+    def _declare(self) -> Any:
+        zenoh, session = self._ros.zenoh, self._ros.session
+        # A slow peer must not block the simulator.
+        drop = zenoh.CongestionControl.DROP
+        return session.declare_publisher(self.key, congestion_control=drop)
+
+    def _declare_kept(self) -> Any:
+        """Declare a publisher with a cache: TRANSIENT_LOCAL durability of rmw_zenoh."""
+        zenoh = self._ros.zenoh
+        return zenoh.ext.declare_advanced_publisher(
+            self._ros.session,
+            self.key,
+            congestion_control=zenoh.CongestionControl.DROP,
+            cache=zenoh.ext.CacheConfig(self._depth),
+            publisher_detection=True,
+            # A reader that has missed the last message asks for it.
+            sample_miss_detection=zenoh.ext.MissDetectionConfig(
+                heartbeat=None, sporadic_heartbeat=HEARTBEAT_S
+            ),
+        )
+
+    def _declare_listener(self) -> Any:
+        return self._publisher.made.declare_matching_listener(
+            lambda status: self._ros.soon(self._match, status)
+        )
 
     def _match(self, status: Any) -> None:
         self._matched = bool(status.matching)
@@ -144,16 +151,32 @@ class _Publication(_End):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a reader exists, or a late joiner may request the last message."""
-        return self._latched or self._matched
+        """Whether a subscriber exists, or a late subscriber may request the last message."""
+        return self._is_kept or self._matched
 
     def send(self, message: EncodedMessage) -> None:
-        """Send a message."""
+        """Send a message.
+
+        The attachment has the sequence number, the system time, ns, and the publisher's
+        id, as rmw_zenoh expects.
+
+        Parameters
+        ----------
+        message : EncodedMessage
+            Message to publish as CDR.
+        """
         self._sequence += 1
-        self._publisher.put(
-            message.cdr,
-            attachment=attachment(self._sequence, time.time_ns(), self._gid),
-        )
+        told = attachment(self._sequence, time.time_ns(), self._gid)
+        if self._is_kept:
+            # The publisher may not be declared yet, and large messages may wait.
+            self._ros.thread.do(self._put, message.cdr, told)
+        else:
+            self._put(message.cdr, told)
+
+    def _put(self, data: bytes, told: bytes) -> None:
+        publisher = self._publisher.made
+        if publisher is not None:
+            publisher.put(data, attachment=told)
 
 
 class _Inbox(Generic[T]):
@@ -201,9 +224,16 @@ class _Inbox(Generic[T]):
             self._ros.soon(self._ros.turns.wants, self)
 
     def turn(self) -> bool:
-        """Process one item, see `botyard.servers.timeshare.Worker`."""
+        """Process one item, see `botyard.servers.timeshare.Worker`.
+
+        Returns
+        -------
+        bool
+            Whether an item was processed.
+        """
         with self._lock:
-            # Under the lock: otherwise `put` may see a queue that is about to stop.
+            # Decide under the lock: otherwise `put` may see a queue that is about to
+            # stop.
             self._is_awake = bool(self._waiting)
             if not self._waiting:
                 return False
@@ -214,7 +244,7 @@ class _Inbox(Generic[T]):
 
 
 class _Listening(_End, CdrInput):
-    """Subscription to a topic."""
+    """Subscription of a node of this simulator to a topic over Zenoh."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
         CdrInput.__init__(self, ros, entry)
@@ -222,10 +252,12 @@ class _Listening(_End, CdrInput):
         self._inbox: _Inbox[bytes] = _Inbox(
             ros, self.key, MAX_WAITING, self._decode, self._barrier
         )
-        self._declared.append(ros.session.declare_subscriber(self.key, self._come))
+        self._declared.append(
+            ros.declare(lambda: ros.session.declare_subscriber(self.key, self._come))
+        )
 
     def _come(self, sample: Any) -> None:
-        """Queue a message, in a thread of Zenoh."""
+        """Queue a received message; a thread of Zenoh calls this."""
         if len(sample.payload) <= self._entry.limit:
             self._inbox.put(sample.payload.to_bytes())
 
@@ -236,7 +268,7 @@ class _Listening(_End, CdrInput):
 
 
 class _Serving(_End, CdrService):
-    """Service that the simulator offers, see `botyard.servers.ros.cdr`."""
+    """Service that a node of this simulator offers over Zenoh, see `botyard.servers.ros.cdr`."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
         CdrService.__init__(self, ros, service)
@@ -245,11 +277,15 @@ class _Serving(_End, CdrService):
             ros, self.key, MAX_REQUESTS, self._take, self._barrier
         )
         self._declared.append(
-            ros.session.declare_queryable(self.key, self._come, complete=True)
+            ros.declare(
+                lambda: ros.session.declare_queryable(
+                    self.key, self._come, complete=True
+                )
+            )
         )
 
     def _come(self, query: Any) -> None:
-        """Queue a query, in a thread of Zenoh.
+        """Queue a received query; a thread of Zenoh calls this.
 
         A query that is too long is dropped here, because Zenoh accepts hundreds of
         megabytes.
@@ -266,13 +302,22 @@ class _Serving(_End, CdrService):
         self._ros.soon(
             self._complain,
             self._service.name,
-            f"a request of {size} bytes, at most {MAX_REQUEST} are accepted",
+            f"expected a request of at most {MAX_REQUEST} bytes, found {size} bytes",
         )
 
     def _take(self, query: Any) -> None:
         self._serve(query, b"" if query.payload is None else query.payload.to_bytes())
 
     def _answer(self, query: Any, response: Any) -> None:
+        data = self._types.encode_cdr(response, self._response)
+        if not self._ros.thread.answer(len(data), self._reply, query, data):
+            query.drop()
+            self._complain(
+                self._service.name, f"{MAX_ANSWERS} bytes of answers are not sent yet"
+            )
+
+    @staticmethod
+    def _reply(query: Any, data: bytes) -> None:
         # The context manager finishes the query, so that its client does not wait.
         with query:
             told = (
@@ -280,11 +325,7 @@ class _Serving(_End, CdrService):
                 if query.attachment is None
                 else {"attachment": query.attachment.to_bytes()}
             )
-            query.reply(
-                query.key_expr,
-                self._types.encode_cdr(response, self._response),
-                **told,
-            )
+            query.reply(query.key_expr, data, **told)
 
     def _drop(self, query: Any) -> None:
         query.drop()
@@ -301,7 +342,7 @@ class Ros2Zenoh(CdrTransport):
         Domain ID, ``ROS_DOMAIN_ID``.
     router : bool
         Whether to be the router that nodes look for; otherwise the session connects to
-        it.
+        another router.
     bound : str
         Address to listen on as a router.
 
@@ -341,8 +382,11 @@ class Ros2Zenoh(CdrTransport):
             # Remove the location in Zenoh's source from the message.
             raise PeerError(f"Zenoh: {str(error).partition(' at /')[0]}") from None
 
+        self.thread = SessionThread(
+            lambda error: self.soon(self.complain, "a call of Zenoh", error)
+        )
         self.tokens = Tokens(domain, str(self.session.zid()))
-        self._nodes: dict[str, tuple[Any, int]] = {}
+        self._nodes: dict[str, tuple[Declared, int]] = {}
         self._lookout: asyncio.Task[None] | None = None
         # With a configuration of their own, peers may need no router.
         if not router and not os.environ.get(CONFIGURATION):
@@ -367,12 +411,40 @@ class Ros2Zenoh(CdrTransport):
             await asyncio.sleep(ROUTER_POLL_S)
         log.info("found the Zenoh router")
 
-    def token(self, key: str) -> Any:
-        """Declare a liveliness token, which exists until it is undeclared."""
-        return self.session.liveliness().declare_token(key)
+    def declare(self, declare: Callable[[], Any]) -> Declared:
+        """Declare an entity of the session, in its thread.
+
+        Parameters
+        ----------
+        declare : callable
+            Declares the entity and returns it.
+        """
+        return Declared(self.thread, declare)
+
+    def token(self, key: str) -> Declared:
+        """Declare a liveliness token, which exists until it is undeclared.
+
+        Parameters
+        ----------
+        key : str
+            Key expression in rmw_zenoh's layout, which other nodes read as graph
+            information.
+
+        Returns
+        -------
+        Declared
+            Token of the session.
+        """
+        return self.declare(lambda: self.session.liveliness().declare_token(key))
 
     def know(self, node: str) -> None:
-        """Count an entity of a node, and declare the node with its first one."""
+        """Count an entity of a node; declare the node together with its first entity.
+
+        Parameters
+        ----------
+        node : str
+            Absolute name of the node.
+        """
         key = self.tokens.node(node)
         if key is not None:
             self._nodes[node] = (self.token(key), 0)
@@ -380,7 +452,7 @@ class Ros2Zenoh(CdrTransport):
         self._nodes[node] = (token, ends + 1)
 
     def forget(self, node: str) -> None:
-        """Remove an entity of a node, and the node with its last one."""
+        """Remove an entity of a node; remove the node together with its last entity."""
         token, ends = self._nodes[node]
         if ends > 1:
             self._nodes[node] = (token, ends - 1)
@@ -394,22 +466,33 @@ class Ros2Zenoh(CdrTransport):
         """Close the session."""
         if self._lookout is not None:
             self._lookout.cancel()
-        # `close` of the session blocks, so it runs in a thread.
-        await asyncio.get_running_loop().run_in_executor(None, self.session.close)
+        closed = asyncio.get_running_loop().create_future()
+
+        def close() -> None:
+            try:
+                self.session.close()
+            finally:
+                self.soon(closed.set_result, None)
+
+        self.thread.end(close)
+        # A peer that stands still does not hold the end of the program.
+        await asyncio.wait([closed], timeout=CLOSE_S)
 
 
 def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
     """Return Zenoh's configuration.
 
-    It has the defaults of rmw_zenoh, or is the file named by
+    The configuration has the defaults of rmw_zenoh, or is the file named by
     ``ZENOH_SESSION_CONFIG_URI``.
     """
     path = os.environ.get(CONFIGURATION)
     if path and not router:
         return zenoh.Config.from_file(path)
     config = zenoh.Config()
-    # As in rmw_zenoh: peers find each other through the router only.
+    # Turn multicast off, as rmw_zenoh does: peers find each other through the router
+    # only.
     config.insert_json5("scouting/multicast/enabled", "false")
+
     # The cache of last messages for late joiners needs timestamps.
     config.insert_json5("timestamping/enabled", "true")
     config.insert_json5("transport/link/rx/max_message_size", str(MAX_MESSAGE))
@@ -417,6 +500,7 @@ def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
         host = f"[{bound}]" if ":" in bound else bound
         config.insert_json5("mode", '"router"')
         config.insert_json5("listen/endpoints", f'["tcp/{host}:{ROUTER_PORT}"]')
+
         # Without this, a taken port would leave a router that no node can reach.
         config.insert_json5("listen/exit_on_failure", "true")
     else:

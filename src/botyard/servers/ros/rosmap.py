@@ -15,7 +15,8 @@ from botyard.interfaces.ros.firstmap import TYPE, FirstMap
 from botyard.model.scene import Scene
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import topic_name, type_name
-from botyard.protocols.ros_messages.types import Types, full
+from botyard.protocols.ros_messages.typenames import full
+from botyard.protocols.ros_messages.types import Types
 
 MAP_TIMEOUT_S: Final = 15.0
 """Longest wait for a map, s."""
@@ -47,7 +48,7 @@ async def map_of_ros1(
     name : str
         ``ros:`` and the absolute name of the topic.
     types : Types
-        Message types.
+        Message types of the ROS distribution.
     master_uri : str
         URI of the master.
     bound : str
@@ -62,7 +63,7 @@ async def map_of_ros1(
     PeerError
         The master cannot be reached.
     """
-    # Imported here, because most runs load no map from ROS.
+    # Import ROS here, because most runs load no map from ROS.
     from botyard.servers.ros.ros1 import Ros1
 
     came = asyncio.Event()
@@ -79,16 +80,27 @@ async def map_of_ros1(
 async def map_of_ros2(
     name: str, types: Types, environment: Environment, budget: Budget = Budget()
 ) -> Scene:
-    """Return the map of a ROS 2 topic over DDS, or of the ``GetMap`` service there.
+    """Return the map of a ROS 2 topic over DDS, or of a ``GetMap`` service.
 
     map_server has both: /map and /map_server/map.
+
+    Parameters
+    ----------
+    name : str
+        ``ros:`` and the name of the topic or the service.
+    types : Types
+        Message types of the ROS distribution.
+    environment : Environment
+        Domain and range of discovery.
+    budget : Budget
+        Reading budget of the map.
 
     Raises
     ------
     MapError
         No map arrived in time, or it is invalid.
     PeerError
-        The network does not support this.
+        The network does not support DDS.
     """
     from botyard.protocols.dds.services import ServiceClient
     from botyard.protocols.rtps.qos import Durability, Qos

@@ -60,7 +60,14 @@ log = logging.getLogger("botyard.ros")
 
 
 def interface_addresses() -> list[str]:
-    """Return the IPv4 addresses of this host's interfaces, the loopback last."""
+    """Return the IPv4 addresses of this host's interfaces, loopback addresses last.
+
+    Returns
+    -------
+    list of str
+        Addresses in dotted form. On Linux the system lists the interfaces; other
+        systems only resolve this host's name.
+    """
     found: dict[str, None] = {}
     if sys.platform == "linux":
         import fcntl
@@ -72,6 +79,8 @@ def interface_addresses() -> list[str]:
                     answer = fcntl.ioctl(
                         probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15])
                     )
+                    # struct ifreq: a name of 16 bytes, then a sockaddr_in with the
+                    # address at its byte 4 (netdevice(7)).
                     found[socket.inet_ntoa(answer[20:24])] = None
     else:
         with contextlib.suppress(OSError):
@@ -124,13 +133,16 @@ class RtpsNode:
         self._writing_at = 0.0
         self._is_closed = False
         own = interface_addresses()
+
         # Local participants may use any of this host's addresses as their source.
         self._only = frozenset(own) if environment.reach == "LOCALHOST" else frozenset()
-        # These ranges override the chosen interfaces.
+
+        # These two ranges override the chosen network interfaces.
         if environment.reach in ("LOCALHOST", "OFF"):
             hosts = [guids.LOOPBACK]
         used = [h for h in hosts or own if h != guids.LOOPBACK] or [guids.LOOPBACK]
         port = guids.unicast_port(environment.domain, 0)
+
         try:
             if environment.reach != "OFF":
                 port = self._open(environment, used, is_everywhere=not hosts)
@@ -153,6 +165,7 @@ class RtpsNode:
             hosts=own,
             user_data=ENCLAVE,
         )
+
         # A participant whose packets wait in the socket is not silent: defer its lease
         # check.
         self.participant.judge_after(
@@ -176,7 +189,8 @@ class RtpsNode:
         ports = [
             guids.unicast_port(environment.domain, index) for index in range(MAX_INDEX)
         ]
-        # In the last domains, the port numbers of some participants exceed 65535.
+
+        # In the highest domains, the port numbers of some participants exceed 65535.
         ports = [port for port in ports if port <= LAST_PORT]
         for port in ports:
             try:
@@ -299,7 +313,7 @@ class RtpsNode:
         """Return the time of a sample that is being written, s.
 
         All samples of one iteration of the event loop have the same time, and are sent
-        at the end of it.
+        at the end of the iteration.
         """
         if self._soon is None:
             self.wake()
@@ -319,6 +333,7 @@ class RtpsNode:
         if self._is_closed:
             return
         now = self._loop.time()
+
         # Message timestamps are wall time, which may be adjusted during the run.
         self.participant.epoch = time.time() - now
         later = self._barrier.call(self.participant.due, now, otherwise=now)
@@ -326,6 +341,7 @@ class RtpsNode:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(later, self._flush)
+
         for event in self.participant.take_events():
             # Users can act on these two kinds: the endpoints will not communicate.
             if event.kind in (EventKind.QOS, EventKind.REFUSED):
@@ -345,7 +361,7 @@ class RtpsNode:
         for datagram, address in self.participant.out():
             if address[0] == guids.GROUP:
                 for sender in self._group:
-                    # The interface may have gone.
+                    # The network interface may no longer exist.
                     with contextlib.suppress(OSError):
                         sender.sendto(datagram, address)
             else:

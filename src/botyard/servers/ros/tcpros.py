@@ -43,6 +43,7 @@ HEADER_TIME: Final = 10.0
 """Deadline of a connection's header, s."""
 REQUEST_TIME: Final = 30.0
 """Deadline of a request, from its first byte to its last, s."""
+# A node that a debugger has stopped keeps its subscriptions for a minute.
 MAX_STUCK: Final = 60.0
 """Time without reading after which a peer is disconnected, s."""
 MAX_HELD: Final = 32 << 20
@@ -50,12 +51,13 @@ MAX_HELD: Final = 32 << 20
 MAX_UNREAD: Final = 16 << 20
 """Unread bytes of answers to one address beyond which its next requests wait.
 
-A map alone may have as many.
+A single map may have this size.
 """
 MAX_ALL_UNREAD: Final = 128 << 20
 """Unread bytes of answers to all clients beyond which their next requests wait."""
+# Slow services use threads and processes of the simulator, which all clients share.
 MAX_ANSWERING: Final = 4
-"""Maximum number of slow services in progress for one address; more requests wait."""
+"""Maximum number of slow services in progress for one address; further requests wait."""
 MAX_ALL_ANSWERING: Final = 16
 """Maximum number of slow services in progress for all clients."""
 SHARE: Final = 0.1
@@ -80,7 +82,18 @@ class Served(Offer, Protocol):
     """Service that answers requests."""
 
     def run(self, body: bytes) -> bytes | Future[bytes]:
-        """Answer a request, now or with a future."""
+        """Answer a request, now or with a future.
+
+        Parameters
+        ----------
+        body : bytes
+            Request in ROS 1's format, without its length.
+
+        Returns
+        -------
+        bytes or Future
+            Response in ROS 1's format, without its length.
+        """
         ...
 
 
@@ -98,6 +111,7 @@ class Connection(HoldingPeer):
         # The header decides whether this is a subscriber or a client of a service.
         self.session = Incoming(server.name, server.topics, server.services)
         self.sent = self.dropped = 0
+        # Known peers have settled; until then another connection may displace this one.
         self._is_stranger = True
         self._is_answering = False
         """Whether a service is working on this connection's request."""
@@ -113,6 +127,7 @@ class Connection(HoldingPeer):
     def closed(self) -> None:
         """Remove the connection."""
         self._server.remove_connection(self)
+        # The budgets are returned first, because the topic may raise below.
         self.hold(0)
         self._messages.clear()
         self._owe(0)
@@ -127,13 +142,16 @@ class Connection(HoldingPeer):
         # Queued messages come before new ones, to preserve their order.
         while self._messages and not outlet.is_full:
             self._write(self._messages.popleft())
+        # Unread bytes count only for clients of services: a subscriber's queue bounds
+        # its unread messages.
         if self.owes:
             self._owe(outlet.unread)
+        # The next request must wait while queued messages still fill the buffer.
         if not outlet.is_full:
             super().drained()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Process received bytes (callback of `asyncio.Protocol`)."""
         # The protocol of a subscriber ends with its header; ignore further bytes.
         if self.session.topic is None and not self.is_leaving:
             super().data_received(data)
@@ -160,6 +178,11 @@ class Connection(HoldingPeer):
         """Accept a subscriber or run one request.
 
         Return whether to take another turn.
+
+        Returns
+        -------
+        bool
+            Whether to take another turn, because more may be done at once.
         """
         session, outlet = self.session, self.outlet
         if (
@@ -176,7 +199,8 @@ class Connection(HoldingPeer):
         event = session.next_event()
         if event is None and self.inbox:
             # Parsing runs within the turn, so that its cost is charged to the peer's
-            # address.
+            # address. Parse all bytes at once, because back-pressure keeps the inbox
+            # short.
             session.receive_data(bytes(self.inbox))
             self.inbox.clear()
             self.read_on()
@@ -197,6 +221,8 @@ class Connection(HoldingPeer):
             self._serve(cast(Served, event.offer), event.body)
 
         self._flush()
+        # Close after the flush, so that the peer receives the reason before the
+        # connection ends.
         if session.problem:
             self._server.throttled_log.log(
                 logging.WARNING,
@@ -216,8 +242,8 @@ class Connection(HoldingPeer):
     def _may_go_on(self) -> bool:
         """Return whether the next request may run now.
 
-        Otherwise the server wakes the connection later, which has no deadline until
-        then.
+        Otherwise the server wakes the connection later. Until then, the connection has
+        no deadline.
         """
         if self.session.service is None or self._server.may_answer(self):
             return True
@@ -229,7 +255,9 @@ class Connection(HoldingPeer):
         return not (self.is_leaving or self.session.is_closing)
 
     def _settles(self) -> bool:
-        """Move the connection from strangers to known peers; return success."""
+        """Count the connection as a known peer instead of a stranger; return whether it
+        may stay.
+        """
         if not self._is_stranger:
             return True
         if self._server.settles(self):
@@ -250,6 +278,7 @@ class Connection(HoldingPeer):
         """Set the deadline of a request that has started to arrive."""
         if not self.session.is_waited_for:
             self.give(None)
+        # A running deadline stays: bytes that trickle in must not extend it.
         elif self.deadline is None or was_answered:
             self.give(REQUEST_TIME)
 
@@ -274,6 +303,8 @@ class Connection(HoldingPeer):
                 self.session.fail(f"internal error: {error!r}")
 
         def be_done(done: Future[bytes]) -> None:
+            # Count the finished service first, even if the peer has disconnected
+            # meanwhile.
             self._answers(False)
             self.barrier.run(say_later, done)
 
@@ -282,6 +313,7 @@ class Connection(HoldingPeer):
                 answer(done.result)
                 self._flush()
                 self._wait_for_request(True)
+                # The next request may already be in the inbox.
                 self._server.turns.wants(self)
 
         answer(lambda: service.run(body))
@@ -301,8 +333,13 @@ class Connection(HoldingPeer):
     def send(self, frame: bytes, queue: int) -> None:
         """Send a message to a subscriber.
 
-        While the peer is slow, at most `queue` messages wait, and a new one displaces
-        the oldest.
+        Parameters
+        ----------
+        frame : bytes
+            Message with its length.
+        queue : int
+            Maximum number of messages that wait while the peer is slow; a new one
+            displaces the oldest. 0, unlimited in ROS 1, keeps the newest one here.
         """
         outlet = self.outlet
         if outlet is None or self.is_leaving:
@@ -328,6 +365,8 @@ class Connection(HoldingPeer):
         if data and self.outlet is not None:
             self.outlet.write(data)
             if self.session.service is not None:
+                # A buffer that is not full counts as read, which saves the count for
+                # short answers.
                 self._owe(self.outlet.unread if self.outlet.is_full else 0)
 
 
@@ -368,7 +407,7 @@ class TcprosServer(PeerServer[Connection]):
         self._unread: Counter[str] = Counter()
         self._all_unread = 0
         self._for_room: dict[Connection, None] = {}
-        """Clients of services that wait until answers are read."""
+        """Connections whose next request waits until clients have read earlier answers."""
 
     @property
     def max_held(self) -> int:
@@ -376,19 +415,31 @@ class TcprosServer(PeerServer[Connection]):
         return MAX_HELD
 
     def accepted(self) -> Connection:
-        """Return the protocol of a new connection."""
+        """Return an asyncio protocol for a new connection."""
         return Connection(self)
 
     # -- connections
 
     def add_connection(self, one: Connection) -> None:
-        """Add a connection; it may displace another one."""
+        """Add a connection; it may displace another connection."""
         gone = self._strangers.add(one)
         if gone is not None:
             gone.drop()
 
     def settles(self, one: Connection) -> bool:
-        """Return whether there is room for a settled connection, and count it."""
+        """Return whether there is room for a settled connection, and count it.
+
+        Parameters
+        ----------
+        one : Connection
+            Stranger whose header is valid.
+
+        Returns
+        -------
+        bool
+            False if its address has too many settled connections, or if it is no
+            stranger; it is then not counted.
+        """
         if not (self._settled.has_room(one.source) and self._strangers.remove(one)):
             return False
         # Settled connections have their own limits, so strangers cannot displace them.
@@ -398,10 +449,15 @@ class TcprosServer(PeerServer[Connection]):
     def may_answer(self, one: Connection) -> bool:
         """Return whether a connection's next request may run now.
 
-        If not, the connection is woken when answers have been read.
+        Parameters
+        ----------
+        one : Connection
+            Client of a service. If its request may not run, the connection is woken
+            when answers have been read.
         """
         if self._has_room(one.source):
             return True
+        # A dictionary keeps the order of arrival, so that clients are served in turn.
         self._for_room[one] = None
         return False
 
@@ -414,7 +470,17 @@ class TcprosServer(PeerServer[Connection]):
         )
 
     def count_answers(self, one: Connection, answering: int, unread: int) -> None:
-        """Count services in progress and unread bytes of answers."""
+        """Count services in progress and unread bytes of answers.
+
+        Parameters
+        ----------
+        one : Connection
+            Client of a service.
+        answering : int
+            Change of the number of its services in progress.
+        unread : int
+            Change of the number of bytes of answers that it has not read.
+        """
         # The addition drops counts of 0, so addresses do not accumulate.
         self._answering += Counter({one.source: answering})
         self._unread += Counter({one.source: unread})

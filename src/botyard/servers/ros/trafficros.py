@@ -31,7 +31,7 @@ async def run_live(
     node : TrafficNode
         ROS node of the run.
     traffic : SteppedRun
-        The run.
+        Run of the task, advanced in real time.
     wait : bool
         Whether to wait for a supervisor before the start.
     speed, idle_limit : float

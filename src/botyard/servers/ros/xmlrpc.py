@@ -27,6 +27,8 @@ from botyard.servers.ros.peerserver import HoldingPeer, PeerServer
 from botyard.servers.streampeer import Peer
 from botyard.servers.timeshare import TimeShare
 
+# This is long enough for a busy peer on a slow network, and short enough for a user who
+# waits at the start.
 CALL_TIMEOUT: Final = 3.0
 """Longest wait for an answer of a master or a node, s."""
 MAX_CONNECTIONS: Final = 512
@@ -40,12 +42,14 @@ CALL_TIME: Final = 30.0
 """Deadline of a call, from its first byte to its last, s."""
 ANSWER_TIME: Final = 30.0
 """Deadline for the peer to read the answer, s."""
+# Python's XML-RPC clients keep their connection open between calls.
 IDLE_TIME: Final = 600.0
 """Timeout of an idle connection (keep-alive), s."""
 MAX_UNDER_WAY: Final = 16 << 20
 """Maximum number of bytes of all unfinished calls to a server."""
 MAX_ANSWER: Final = 32 << 20
 """Maximum length of an answer, bytes."""
+# Most answers are shorter, and then need no place in a queue.
 LARGE_ANSWER: Final = 256 << 10
 """Size from which an answer counts as large, bytes."""
 MAX_LARGE: Final = 2
@@ -58,6 +62,8 @@ SHARE: Final = 0.1
 """Share of time for all XML-RPC calls together."""
 
 log = logging.getLogger("botyard.ros")
+# Use four threads, so that one unresponsive name server does not block all other
+# look-ups.
 _names = ThreadPoolExecutor(4, "botyard-names")
 """Threads that look up host names.
 
@@ -71,7 +77,7 @@ Answer = Callable[[str, tuple[Any, ...], Peer], Any]
 
 
 class _Rpc(HoldingPeer):
-    """Incoming connection."""
+    """Incoming connection of a peer that makes XML-RPC calls."""
 
     message = "call"
 
@@ -94,19 +100,21 @@ class _Rpc(HoldingPeer):
         self._let_go_of_call()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Process received bytes (callback of `asyncio.Protocol`)."""
         # The first byte of a call starts its deadline.
         if not self.is_leaving and self._calls.is_idle and not self.inbox:
             self.give(CALL_TIME)
         super().data_received(data)
 
     def drained(self) -> None:
-        """Prepare for the next call after the peer has read the answer."""
+        """Wait for the next call after the peer has read the answer."""
+        # The answer is still being encoded, so the peer has read only a part of it.
         if self.is_leaving or self._pieces is not None:
             return
         self._let_large_go()
         # A connection that completes calls is the last to be displaced.
         self._server.touch(self)
+        # The next call may have arrived while the last one was answered.
         self.give(IDLE_TIME if self._calls.is_idle and not self.inbox else CALL_TIME)
         super().drained()
 
@@ -115,11 +123,15 @@ class _Rpc(HoldingPeer):
     def turn(self) -> bool:
         """Parse some bytes, run a call, or encode a part of its answer.
 
-        Return whether to take another turn.
+        Returns
+        -------
+        bool
+            Whether to take another turn.
         """
         outlet = self.outlet
         if self.is_leaving or outlet is None:
             return False
+
         try:
             if self._pieces is not None:
                 return self._say_more(self._pieces, outlet)
@@ -131,6 +143,8 @@ class _Rpc(HoldingPeer):
                 self._obey(call)
                 return True
 
+            # A client that sends "Expect: 100-continue" waits for this before it sends
+            # the body.
             outlet.write(self._calls.interim())
             if self._calls.is_over:
                 self.finish()
@@ -152,6 +166,8 @@ class _Rpc(HoldingPeer):
 
     def on_bytes(self, data: bytes) -> None:
         """Parse a piece of a call."""
+        # Count the bytes before parsing, because the parsed values take at least as
+        # much memory.
         self.hold(self.holds + len(data))
         self._calls.feed_bytes(data)
 
@@ -167,6 +183,8 @@ class _Rpc(HoldingPeer):
         self.give(ANSWER_TIME)
 
     def _say_more(self, pieces: Iterator[str], outlet: Outlet) -> bool:
+        # The size is known only while the answer is encoded, so it is checked during
+        # encoding.
         if len(self._body) > LARGE_ANSWER and not self._is_large:
             if not self._server.makes_large(self):
                 # Too many large answers are in progress; `large_done` wakes this
@@ -187,13 +205,18 @@ class _Rpc(HoldingPeer):
             # Answers list registrations of peers, so their length is not under local
             # control.
             if len(self._body) > MAX_ANSWER:
-                raise HttpError(500, f"the answer is longer than {MAX_ANSWER} bytes")
+                raise HttpError(
+                    500,
+                    f"expected an answer of at most {MAX_ANSWER} bytes, found a "
+                    "longer one",
+                )
             return True
 
         body, self._body, self._pieces = self._body, bytearray(), None
         # The length in the HTTP header is known only now.
         for part in self._calls.answer(body):
             outlet.write(part)
+        # No event follows when the system has accepted all bytes at once.
         if not outlet.is_full:
             self.drained()
         return not outlet.is_full
@@ -212,7 +235,13 @@ class _Rpc(HoldingPeer):
         self._pieces = None
 
     def finish(self, seconds: float | None = None) -> None:
-        """Close the connection after all data is written."""
+        """Close the connection after all data is written.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Longest time to write, s; by default `CLOSE_TIMEOUT_S`.
+        """
         self._let_go_of_call()
         super().finish(seconds)
 
@@ -259,7 +288,7 @@ class RpcServer(PeerServer[_Rpc]):
         return MAX_UNDER_WAY
 
     def accepted(self) -> _Rpc:
-        """Return the protocol of a new connection."""
+        """Return an asyncio protocol for a new connection."""
         return _Rpc(self)
 
     # -- connections
@@ -270,7 +299,7 @@ class RpcServer(PeerServer[_Rpc]):
         if gone is not None:
             self.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: too many XML-RPC connections, dropped one of %s",
+                "ROS 1: too many XML-RPC connections: dropped a connection of %s",
                 gone.peer.address,
             )
             gone.drop()
@@ -289,10 +318,16 @@ class RpcServer(PeerServer[_Rpc]):
     def makes_large(self, one: _Rpc) -> bool:
         """Return whether a connection may make a large answer now.
 
-        If not, `large_done` wakes it later. A peer that does not read its answers
-        delays only peers at its own address.
+        A peer that does not read its answers delays only peers at its own address.
+
+        Parameters
+        ----------
+        one : _Rpc
+            Connection with a large answer. If it may not, `large_done` wakes it later;
+            if it may, call `large_done` when the answer was read or dropped.
         """
         if not self._has_room(one.source):
+            # Each turn of a waiting connection asks again.
             if one not in self._for_large:
                 self._for_large.append(one)
             return False
@@ -308,7 +343,13 @@ class RpcServer(PeerServer[_Rpc]):
         )
 
     def large_done(self, one: _Rpc) -> None:
-        """Wake the next connection after a large answer was read or dropped."""
+        """Wake the next connection after a large answer was read or dropped.
+
+        Parameters
+        ----------
+        one : _Rpc
+            Connection for which `makes_large` was True.
+        """
         self._large -= Counter({one.source: 1})
         following = next(
             (other for other in self._for_large if self._has_room(other.source)), None
@@ -323,6 +364,13 @@ async def connected(
     host: str, port: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to a peer whose address another peer has named.
+
+    Parameters
+    ----------
+    host : str
+        Host name or address.
+    port : int
+        TCP port of the peer.
 
     Raises
     ------
@@ -339,9 +387,13 @@ async def connected(
         found = await loop.run_in_executor(
             _names, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
+        # Without duplicates, in the order of preference of the system.
         hosts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
-    last = OSError(f"no address for {host}")
+    # This error is raised if the name has no address: the loop below then has no error
+    # to report.
+    last = OSError(f"host {host} has no address")
+    # A host may have an IPv6 address although its node listens on IPv4 only.
     for one in hosts:
         try:
             return await asyncio.open_connection(one, port)
@@ -354,6 +406,11 @@ async def connected(
 async def converse(asking: http.ClientCall) -> tuple[Any, str]:
     """Make a call; return the answer and the address that answered.
 
+    Parameters
+    ----------
+    asking : ClientCall
+        Call with the address of the peer.
+
     Raises
     ------
     PeerError
@@ -361,8 +418,11 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
     """
     host, port = asking.address
     try:
+        # One timeout covers the whole call: a peer must not prolong it with single
+        # bytes.
         async with asyncio.timeout(CALL_TIMEOUT):
             reader, writer = await connected(host, port)
+
             try:
                 peer = Peer.of(writer.transport)
                 writer.write(asking.request)
@@ -386,12 +446,38 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
 
 
 async def ask(uri: str, method: str, *args: Any) -> tuple[Any, str]:
-    """Call a method of a node or a master; see `converse`."""
+    """Call a method of a node or a master; see `converse`.
+
+    Parameters
+    ----------
+    uri : str
+        URI of the node or master.
+    method : str
+        Name of the method.
+    *args : object
+        Its arguments.
+
+    Returns
+    -------
+    value : object
+        Result of the call.
+    address : str
+        IP address of the peer that has answered.
+    """
     return await converse(http.ClientCall(uri, method, args, MAX_OWN_ANSWER))
 
 
 async def call(uri: str, method: str, *args: Any) -> Any:
     """Call a method of a node or a master, and return the answer.
+
+    Parameters
+    ----------
+    uri : str
+        URI of the node or master.
+    method : str
+        Name of the method.
+    *args : object
+        Its arguments.
 
     Raises
     ------

@@ -46,10 +46,13 @@ MAX_UNSENT: Final = 1024 * 1024
 """Back-pressure: unsent bytes of answers at which reading from a peer pauses."""
 UNSENT_PAUSE: Final = 0.1
 """Poll interval while a peer has too many unsent bytes, s."""
+# Browsers send each message in one fragment or a few.
 MAX_FRAGMENTS: Final = 64
 """Maximum number of fragments of a WebSocket message."""
 SWEEP_INTERVAL_S: Final = 0.5
 """Interval to check deadlines, s."""
+# A shortage of file descriptors lasts: retries without a pause would use all of the CPU
+# time.
 ACCEPT_PAUSE: Final = 1.0
 """Delay before accepting again after the system ran out of file descriptors, s."""
 
@@ -63,12 +66,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 class _QuietLog(ThrottledLogAdapter):
     """Log of uvicorn's errors on connections, with a rate limit.
 
-    Malformed text from a client is a warning, because the server has no error.
+    Malformed text from a client is a warning, because it is not an error of the server.
     """
 
     @property
     def level(self) -> int:
-        """Level of the lines that uvicorn makes; it skips lines below."""
+        """Lowest level at which uvicorn creates log lines."""
         return logging.ERROR
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
@@ -81,7 +84,7 @@ class _QuietLog(ThrottledLogAdapter):
 
 
 class _Valve:
-    """Transport whose reading two sides may pause: the protocol, and queued chunks."""
+    """Transport whose reading the protocol or the queue of chunks may pause."""
 
     def __init__(
         self, transport: asyncio.Transport, resumed: Callable[[], None]
@@ -142,6 +145,8 @@ class _ChunkedReader:
             wait = self.caller.budget.wait(self._loop.time())
             if self._socket.get_write_buffer_size() > MAX_UNSENT:
                 wait = max(wait, UNSENT_PAUSE)
+            # The turn ends although the budget may last, because other connections and
+            # steps must run.
             if wait > 0.0 or time.perf_counter() - started > TURN_TIME_S:
                 self.caller.is_held_up = True
                 self._socket.pause_reading()
@@ -154,11 +159,15 @@ class _ChunkedReader:
 
             piece = bytes(self._waiting[:CHUNK])
             del self._waiting[:CHUNK]
+            # CPU time of this thread: time in which the system runs other processes
+            # costs the peer nothing.
             start = time.thread_time()
             super().data_received(piece)  # type: ignore[misc]
             self.caller.budget.spend(self._loop.time(), time.thread_time() - start)
             # The protocol is now a WebSocket, which takes over the remaining bytes.
             if self._successor is not None:
+                # The successor has its own queue, which applies the budget to these
+                # bytes.
                 if self._waiting:
                     self._successor.data_received(bytes(self._waiting))
                 return
@@ -175,18 +184,20 @@ class _ChunkedReader:
 
 
 class _Http(_ChunkedReader, H11Protocol):
-    """HTTP connection."""
+    """HTTP connection of one client."""
 
     def __init__(self, gate: HttpAdmission, quiet: _QuietLog, **options: Any) -> None:
         super().__init__(**options)
         self.logger = self._quiet = quiet  # type: ignore[assignment]
         self._gate = gate
+        # Wrap the application, because uvicorn has no hook around its call.
         self._application = self.app
         self.app = self._serve
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Register the peer with the admission control."""
         peer = transport.get_extra_info("peername")
+        # Addresses of other socket families, such as Unix sockets, are not tuples.
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         sock = transport.get_extra_info("socket")
         now = asyncio.get_running_loop().time()
@@ -194,6 +205,7 @@ class _Http(_ChunkedReader, H11Protocol):
             address, transport.abort, now, partial(has_unread, sock)
         )
         self.app_state = {**self.app_state, "caller": self.caller}
+        # uvicorn makes the WebSocket protocol itself, so the arguments are bound here.
         if self.ws_protocol_class is not None:
             self.ws_protocol_class = partial(
                 WebSocketConnection, self.caller, self._gate, self._quiet
@@ -208,7 +220,7 @@ class _Http(_ChunkedReader, H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Switch the connection to a WebSocket."""
+        """Hand the connection over to a new WebSocket."""
         super().handle_websocket_upgrade(event)
         self._successor = self._socket.get_protocol()
 
@@ -237,6 +249,7 @@ class _Http(_ChunkedReader, H11Protocol):
         # The body of a request was not valid: its application must not answer as well.
         if self.cycle is not None:
             self.cycle.disconnected = True
+            # This wakes an application that waits for the rest of the body.
             self.cycle.message_event.set()
         self.caller.closes(self._loop.time())
 
@@ -253,9 +266,9 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = quiet  # type: ignore[assignment]
         self.caller = caller
         self.changed: Callable[[], object] | None = None
-        """Callback when the client reads again, or is gone."""
+        """Function that is called when the client reads again or disconnects."""
         self.paused_since = 0.0
-        """Time since when the client does not read, if `is_writable` is False, s."""
+        """Time at which the client stopped reading, s; valid while `is_writable` is False."""
         self._gate = gate
         self.app_state = {**self.app_state, "caller": caller, "connection": self}
 
@@ -300,34 +313,53 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
         return self.writable.is_set() and not self.is_over
 
     def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
+        """Note that the client does not read (callback of `asyncio.Protocol`)."""
         super().pause_writing()
         self.paused_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
+        """Note that the client reads again (callback of `asyncio.Protocol`)."""
         super().resume_writing()
         if self.changed is not None:
             self.changed()
 
     def write(self, data: bytes, is_text: bool) -> None:
-        """Write a message."""
+        """Write a message.
+
+        Parameters
+        ----------
+        data : bytes
+            Message; a text in UTF-8.
+        is_text : bool
+            Whether it is sent as text, otherwise as binary.
+        """
         (self.conn.send_text if is_text else self.conn.send_binary)(data)
         self._socket.write(b"".join(self.conn.data_to_send()))
 
     def hang_up(self, code: int = 1000, reason: str = "") -> None:
-        """Close the connection, whether the client reads or not."""
-        # Without an answer, the admission control aborts it.
+        """Close the connection, whether the client reads or not.
+
+        Parameters
+        ----------
+        code : int
+            Status code of the close frame (RFC 6455, section 7.4).
+        reason : str
+            Reason of at most 123 bytes in UTF-8.
+        """
+        # If the client does not answer the close frame, the admission control aborts
+        # the connection.
         self.caller.closes(self._loop.time())
-        # The task that reads ends.
+        # This message ends the task that reads.
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code})
         if not self.is_over:
             self.conn.send_close(code, reason)
             self._socket.write(b"".join(self.conn.data_to_send()))
             self.close_sent = True
+            # Reading must continue, because the answer to the close frame arrives here.
             if self.read_paused:
                 self.read_paused = False
                 self.transport.resume_reading()
+
             self.close_timer = self._loop.call_later(
                 CLOSE_TIMEOUT_S, self.transport.close
             )
@@ -345,15 +377,15 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
 class _Uvicorn(uvicorn.Server):
     """Uvicorn server that leaves signals to the simulator.
 
-    It also checks the deadlines of connections. Without connections it sleeps, whereas
-    uvicorn's own loop wakes up ten times a second.
+    The server also checks the deadlines of connections. Without connections it sleeps,
+    whereas uvicorn's own loop wakes up ten times a second.
     """
 
     def __init__(self, config: uvicorn.Config, gate: HttpAdmission) -> None:
         super().__init__(config)
         self._gate = gate
         self.has_work = asyncio.Event()
-        """Whether there are connections, or the server ends."""
+        """Event that is set while there are connections, or when the server ends."""
         self.has_ended = asyncio.Event()
 
     async def main_loop(self) -> None:
@@ -361,6 +393,8 @@ class _Uvicorn(uvicorn.Server):
         loop = asyncio.get_running_loop()
         while True:
             await self.has_work.wait()
+            # The argument 0 renews the Date header each time; the tick also reports the
+            # shutdown.
             if await self.on_tick(0):
                 return
             with contextlib.suppress(TimeoutError):
@@ -377,7 +411,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Server of an ASGI application on a listening socket, until it is closed.
+    """Serves an ASGI application on a listening socket until closed.
 
     Parameters
     ----------
@@ -412,12 +446,16 @@ class HttpServer:
             ws=WebSocketsSansIOProtocol if websockets else "none",
             log_config=None,
             access_log=False,
+            # Applications here have no start and end of their own.
             lifespan="off",
             timeout_graceful_shutdown=1,
+            # uvicorn closes idle connections itself, after the same time as the
+            # admission control.
             timeout_keep_alive=int(REQUEST_TIME),
             server_header=False,
             **options,
         )
+        # uvicorn logs each start and stop, which the simulator reports itself.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Uvicorn(config, self.gate)
         self._task = loop.create_task(self._server.serve(sockets=[]))
@@ -438,9 +476,9 @@ class HttpServer:
             try:
                 connected, _ = await loop.sock_accept(self._bound)
             except OSError as error:
-                # Either the process has no file descriptors left, or the peer has
+                # Either the process has used up its file descriptors, or the peer has
                 # disconnected.
-                log.debug("a connection was not taken: %s", error)
+                log.debug("cannot accept a connection: %s", error)
                 await asyncio.sleep(
                     0.0 if isinstance(error, ConnectionError) else ACCEPT_PAUSE
                 )
@@ -454,10 +492,13 @@ class HttpServer:
             try:
                 await loop.connect_accepted_socket(factory, connected)
             except OSError:
+                # The peer disconnected between the two calls, so no protocol owns the
+                # socket.
                 connected.close()
 
     async def close(self) -> None:
         """Stop serving and close all connections."""
+        # Stop accepting first, so that no connection is accepted during the shutdown.
         self._acceptor.cancel()
         self._bound.close()
         self._server.should_exit = True

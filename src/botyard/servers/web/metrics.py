@@ -97,6 +97,15 @@ def serve_metrics(
 ) -> tuple[HttpServer, int]:
     """Serve metrics on a port of their own, for simulators without the page.
 
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The running simulator.
+    host : str
+        Address to listen on.
+    port : int
+        TCP port; 0: a free one.
+
     Returns
     -------
     HttpServer, int

@@ -1,10 +1,10 @@
 """Web server of the page: files, the map, uploads and a WebSocket for each viewer.
 
-It runs Starlette and uvicorn in the simulator's event loop. Access control (reference
-webgui.md §6): the Host header of each request must name this machine, and a page's
-Origin must be this server. The first message of a WebSocket, and each upload, must
-present the token of the run. The address holds the token behind the #, so it appears in
-no log. Until a socket presents the token, it counts as a stranger (see
+The server runs Starlette and uvicorn in the simulator's event loop. Access control
+(reference webgui.md §6): the Host header of each request must name this machine, and a
+page's Origin must be this server. The first message of a WebSocket, and each upload,
+must present the token of the run. The address holds the token behind the #, so it
+appears in no log. Until a socket presents the token, it counts as a stranger (see
 `botyard.interfaces.http_admission`).
 """
 
@@ -72,9 +72,9 @@ TICK_S: Final = 0.1
 """Tick interval of viewers, s of wall time."""
 
 NOT_BUILT: Final = (
-    "<!doctype html><title>botyard</title><p>The page was not built. In a "
-    "checkout, <code>make web</code> builds it; an installed "
-    "botyard has it. The robots can be reached all the same."
+    "<!doctype html><title>botyard</title><p>The page is missing. In a checkout, "
+    "<code>make web</code> builds it; an installed botyard contains it. Clients can "
+    "reach the robots without the page."
 )
 
 # The same text for both reasons, so that it reveals nothing about the token.
@@ -95,7 +95,7 @@ class _Packing(GZipMiddleware):
     """
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Handle one request."""
+        """Handle one request, and compress its response."""
         is_file = scope["type"] == "http" and scope["path"].startswith("/file/")
         await (self.app if is_file else super().__call__)(scope, receive, send)
 
@@ -133,7 +133,7 @@ class _Socket(WebSocketPeer):
         return not self.viewer.is_behind or self.viewer.close_code is not None
 
     def on_message(self, data: str | bytes) -> None:
-        """Give a message to the viewer's session."""
+        """Pass a message to the viewer's session."""
         self.viewer.receive_text(data, self.loop.time())
         self.look()
 
@@ -147,11 +147,11 @@ class _Socket(WebSocketPeer):
         self.look()
 
     def flush(self) -> bool:
-        """Send texts and the latest frame; return whether more texts are left."""
+        """Send texts and the latest frame; return whether more texts wait."""
         viewer, connection = self.viewer, self.connection
         self._server.desk.prepare()
         started = time.perf_counter()
-        # A text counts as unread until the next one is taken.
+        # A text counts as unread until the next text is sent.
         for text in viewer.texts_to_send():
             if not connection.is_writable:
                 break
@@ -162,6 +162,8 @@ class _Socket(WebSocketPeer):
 
         if viewer.close_code is not None:
             if not connection.is_over:
+                # A close frame holds at most 125 bytes, 2 of them for the code
+                # (RFC 6455, section 5.5).
                 connection.hang_up(viewer.close_code, viewer.close_reason[:100])
         elif connection.is_writable:
             self._send_frame()
@@ -189,7 +191,7 @@ class _Socket(WebSocketPeer):
         self.connection.write(frame, False)
 
     def look(self) -> None:
-        """Write soon if there is something to send to the viewer."""
+        """Schedule a write if texts or a frame wait for the viewer."""
         viewer = self.viewer
         source = self._server.desk.source_of(viewer)
         is_new = source is not self._source or source.number != self._drawn
@@ -270,6 +272,8 @@ class PageServer:
             app,
             bound,
             websockets=True,
+            # This limit is above the session's own limit, so that the session refuses a
+            # long message with a reason.
             ws_max_size=MAX_TEXT + 1024,
             ws_per_message_deflate=False,
         )
@@ -285,6 +289,7 @@ class PageServer:
             self._ticker.cancel()
             self._ticker = None
         for one in tuple(self._sockets):
+            # 1001: the endpoint goes away (RFC 6455, section 7.4.1).
             one.viewer.close(1001, "the simulator has ended")
             one.wake()
 
@@ -292,7 +297,14 @@ class PageServer:
             await self._server.close()
 
     def url(self, token: str | None = None) -> str:
-        """Return the address of the page, with the token behind the #."""
+        """Return the address of the page, with the token behind the #.
+
+        Parameters
+        ----------
+        token : str, optional
+            Token of the link; by default the one that grants control. Empty: no token.
+            The browser does not send the part behind the # to the server.
+        """
         host, port = self.address
         # A browser cannot open the wildcard address, so name the loopback address.
         name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
@@ -346,8 +358,8 @@ class PageServer:
             )
 
         app = Starlette(routes=served)
-        # Level 3: higher levels cost more CPU time than the saved bytes are worth on
-        # loopback.
+        # Use compression level 3: higher levels cost more CPU time than the saved bytes
+        # are worth on loopback.
         app.add_middleware(_Packing, minimum_size=2000, compresslevel=3)
         return app
 
@@ -395,7 +407,10 @@ class PageServer:
         try:
             data = await _received(request)
             if data is None:
-                return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
+                return PlainTextResponse(
+                    f"expected at most {MAX_UPLOAD // 2**20} MiB", 413
+                )
+
             # Keep only the last component, so that a name never leads to another
             # folder.
             name = (
@@ -417,7 +432,7 @@ class PageServer:
                 f"the upload sent nothing for {UPLOAD_PAUSE:g} s", 408
             )
         except ClientDisconnect:
-            # The client is gone and reads no answer.
+            # The client has disconnected and reads no answer.
             return PlainTextResponse("", 400)
         except BotyardError as error:
             return PlainTextResponse(str(error), 422)
@@ -433,9 +448,9 @@ class PageServer:
         )
 
     async def _scenario(self, request: Request) -> Response:
-        """Return the current world as a scenario:
+        """Return the current world as a scenario.
 
-        `GET /scenario.zip` with the token.
+        The request is `GET /scenario.zip` with the token.
         """
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
@@ -506,6 +521,7 @@ class PageServer:
         if not self._sockets:
             self.hub.watch(self._changed)
             self.desk.changed()
+
         self._sockets.add(one)
         self._tick_later()
         try:
@@ -532,6 +548,7 @@ async def _received(request: Request) -> bytes | None:
         return None
     data = bytearray()
     parts = request.stream()
+
     while True:
         async with asyncio.timeout(UPLOAD_PAUSE):
             part = await anext(parts, None)

@@ -49,7 +49,7 @@ class Guard:
         Host names that requests may use.
     any_address : bool
         Also accept any numeric address, because the server listens to other machines.
-        Names other than `hosts` stay refused, which prevents DNS rebinding.
+        Host names other than `hosts` are still refused, which prevents DNS rebinding.
     tokens : Tokens
         A caller that presents one of these tokens is not a stranger.
     """
@@ -83,7 +83,7 @@ class Guard:
         """Return the reason to refuse a request; empty if it is accepted."""
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_good(host):
-            return f'this server is not "{shown(host)}"'
+            return f'expected a host name of this server, found "{shown(host)}"'
         origin = headers.get(b"origin", b"").decode("latin-1")
         if origin and origin not in (f"http://{host}", f"https://{host}"):
             return self._refusal_of_page(scope, headers, origin)
@@ -93,7 +93,7 @@ class Guard:
         self, scope: Scope, headers: Mapping[bytes, bytes], origin: str
     ) -> str:
         """Return the reason to refuse a page of another origin; empty if accepted."""
-        return f'pages of "{shown(origin)}" may not talk to this server'
+        return f'pages of "{shown(origin)}" may not connect to this server'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request or WebSocket."""
@@ -125,6 +125,8 @@ class Guard:
         if self._lines.take(time.monotonic()):
             log.warning("refused: %s", reason)
         if scope["type"] == "websocket":
+            # Codes from 4000 belong to applications (RFC 6455, section 7.4.2); this one
+            # has the last digits of HTTP's 403.
             await send(
                 {"type": "websocket.close", "code": 4403, "reason": reason[:100]}
             )
@@ -141,6 +143,12 @@ class Guard:
 
 
 def bearer_token(authorization: str) -> str:
-    """Return the token of an Authorization header (RFC 6750, section 2.1), or ""."""
+    """Return the token of an Authorization header (RFC 6750, section 2.1), or "".
+
+    Parameters
+    ----------
+    authorization : str
+        Value of the header; "" without one.
+    """
     kind, _, token = authorization.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""

@@ -14,7 +14,15 @@ from botyard.servers.handover import Handover
 
 
 class PageLog(logging.Handler):
-    """Log handler that passes lines to the page; safe to use in any thread."""
+    """Log handler that passes lines to the page; safe to use in any thread.
+
+    Parameters
+    ----------
+    loop : asyncio.AbstractEventLoop
+        Event loop of the page.
+    take : callable
+        Receives each line, in the event loop.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]
@@ -24,7 +32,14 @@ class PageLog(logging.Handler):
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass a line to the event loop."""
+        """Pass a line to the event loop.
+
+        Parameters
+        ----------
+        record : logging.LogRecord
+            Line. Its attribute ``robot``, if it has one, is the source that the page
+            shows.
+        """
         robot = getattr(record, "robot", "")
         # The page shows the robot in a column of its own.
         text = (

@@ -59,7 +59,10 @@ class ProgramGuard(Guard):
     ) -> str:
         if self._tokens.full or _is_local(origin):
             return ""
-        return f'pages of "{shown(origin)}" may not talk to this server without a token ({self._option})'
+        return (
+            f'pages of "{shown(origin)}" may not connect to this server without a '
+            f"token ({self._option})"
+        )
 
     def _shows_token(
         self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]

@@ -1,12 +1,12 @@
-"""WebSocket servers of robot programs: the generic pump with the limits of protocols."""
+"""WebSocket servers for robot programs: the generic pump with protocol limits."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from botyard.protocols import foxglove
-from botyard.protocols.foxglove.session import MAX_MESSAGE
-from botyard.protocols.rosbridge.session import MAX_FRAME
+from botyard.protocols.foxglove.limits import MAX_MESSAGE
+from botyard.protocols.rosbridge.limits import MAX_FRAME
 from botyard.servers.web.pageguard import Guard
 from botyard.servers.web.programguard import ProgramGuard
 from botyard.servers.web.webpump import WebSocketPump
@@ -16,7 +16,7 @@ MAX_SENT: Final = 256 << 20
 
 
 class _ProgramPump(WebSocketPump):
-    """WebSocket port of a protocol whose clients may need a token."""
+    """WebSocket port of a protocol for robot programs, whose clients may need a token."""
 
     longest_sent = MAX_SENT
     # The sessions drop old messages of slow clients themselves.

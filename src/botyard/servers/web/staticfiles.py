@@ -1,8 +1,8 @@
 """The built page as HTTP answers, kept in memory and compressed once.
 
 Peers without a token also request these files, so an answer has to be cheap. Only files
-found by the scan of the folder are served, under their names there. No request is ever
-turned into a path.
+found by the scan of the folder are served, under their names in the folder. No request
+is ever turned into a path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _CachedFile:
     Attributes
     ----------
     plain, packed : bytes
-        Contents; the same compressed by gzip, empty if that saves nothing.
+        Contents; and contents compressed by gzip, empty if compression saves nothing.
     kind, tag, lasting : str
         Media type, ETag and Cache-Control.
     """
@@ -57,7 +57,14 @@ class StaticFiles:
         self._kept: dict[str, _CachedFile] = {}
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request: with the file, "not modified", or "not found"."""
+        """Answer a request: with the file, "not modified", or "not found".
+
+        Parameters
+        ----------
+        request : starlette Request
+            Request of any peer. Its path is looked up in the scanned files; the empty
+            path is the index.
+        """
         self._look()
         name = request.path_params.get("path", "") or INDEX
         kept = self._find(name)
@@ -103,6 +110,7 @@ class StaticFiles:
             packed = gzip.compress(data, 6) if len(data) >= MIN_COMPRESSED else b""
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
             tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+
             # Names under assets/ contain a hash of their content, so they never change.
             # Other files are validated with their ETag each time.
             lasting = (

@@ -1,6 +1,6 @@
 """WebSocket and HTTP transports for the sans-I/O sessions of an interface.
 
-See `botyard.interfaces.interface`. The server is the one of the page
+See `botyard.interfaces.interface`. The page uses the same kind of server
 (`botyard.servers.web.http`), with the same limits on sockets, time and work. Pages of
 other sites are refused.
 """
@@ -48,7 +48,14 @@ TOO_MANY: Final = 1013
 def message_of(session: Session) -> bytes | str:
     """Return the next message of a session: bytes, or a string for a text message.
 
-    A string is sent as text whatever `Interface.text` says. Empty: there is no message.
+    A string is always sent as text, regardless of `Interface.text`. Empty: there is no
+    message.
+
+    Parameters
+    ----------
+    session : Session
+        Session of an interface. Its result is checked, because it may come from another
+        package.
 
     Raises
     ------
@@ -60,7 +67,7 @@ def message_of(session: Session) -> bytes | str:
 
 
 class _WebPump(Pump):
-    """Port of an HTTP server."""
+    """HTTP server of an interface on one port."""
 
     _server: HttpServer | None = None
 
@@ -75,7 +82,7 @@ class _WebPump(Pump):
         return address
 
     def _guarded(self, app: Any, hosts: set[str], any_address: bool) -> Guard:
-        """Return the application behind a guard that checks its callers."""
+        """Return the application behind a guard that refuses pages of other sites."""
         return Guard(app, hosts, any_address, Tokens(""))
 
     async def _close(self) -> None:
@@ -101,9 +108,11 @@ class HttpPump(_WebPump):
             async for piece in request.stream():
                 body += piece
                 if len(body) > MAX_BODY:
-                    return PlainTextResponse(f"expected at most {MAX_BODY} bytes", 413)
+                    return PlainTextResponse(
+                        f"body: expected at most {MAX_BODY} bytes", 413
+                    )
         except ClientDisconnect:
-            # The client is gone and reads no answer.
+            # The client has disconnected and reads no answer.
             return PlainTextResponse("", 400)
 
         asked = Request(
@@ -141,7 +150,7 @@ class WebSocketPump(_WebPump):
     longest_received, longest_sent : int
         Maximum lengths of a client's and of a session's messages, bytes.
     bounds_output : bool
-        Whether sessions bound their own backlog of output. They then also receive
+        Whether sessions bound their own backlog of output. Such sessions also receive
         messages of a client that does not read.
     subprotocols : tuple of str
         Subprotocols in order of preference. A client must propose one of them (RFC
@@ -180,7 +189,7 @@ class WebSocketPump(_WebPump):
             source = str(socket.state.caller.source)
             if not self.has_room(source):
                 self.refused(source)
-                await socket.close(TOO_MANY, "there are too many clients")
+                await socket.close(TOO_MANY, "too many clients are connected")
                 return
 
             one = _Socket(self, socket, source)
@@ -195,7 +204,7 @@ class WebSocketPump(_WebPump):
 
 
 class _Socket(WebSocketPeer):
-    """One client, with its session.
+    """WebSocket of one client, with its session of the interface.
 
     While the client does not read its messages, nothing is read from it.
     """
@@ -220,17 +229,17 @@ class _Socket(WebSocketPeer):
         self.drop()
 
     def left(self) -> None:
-        """Release the session of a client that has left."""
+        """Release the session of a client that has disconnected."""
         session, self._session = self._session, None
         self._pump.over(self, session)
 
     @property
     def may_receive(self) -> bool:
-        """Whether the session has sent all."""
+        """Whether all messages of the session have been sent."""
         return self._is_idle or self._pump.bounds_output
 
     def on_message(self, data: str | bytes) -> None:
-        """Give a message to the session."""
+        """Pass a message to the session."""
         self.charged(self._receive, data)
 
     def _receive(self, data: str | bytes) -> None:
@@ -250,7 +259,7 @@ class _Socket(WebSocketPeer):
             not (self.connection.is_writable or self.connection.is_over)
             and now - self.connection.paused_since > MAX_STUCK
         ):
-            self._cut_off(f"it has not read for {MAX_STUCK:g} s")
+            self._cut_off(f"the client has not read for {MAX_STUCK:g} s")
 
     def _stepped(self, now: float) -> None:
         if self._session is not None and not self._session.is_closed:
@@ -264,7 +273,13 @@ class _Socket(WebSocketPeer):
             self._session.handle_timer(self.loop.time())
 
     def flush(self) -> bool:
-        """Send messages; return whether more are left."""
+        """Send messages, at most `MAX_REPLIES` of them.
+
+        Returns
+        -------
+        bool
+            Whether more messages wait.
+        """
         session, connection = self._session, self.connection
         if session is None:
             return False
@@ -279,8 +294,8 @@ class _Socket(WebSocketPeer):
 
             if len(data) > self._pump.longest_sent:
                 self._cut_off(
-                    f"its message has {len(data)} bytes, at most "
-                    f"{self._pump.longest_sent} are allowed"
+                    f"expected messages of at most {self._pump.longest_sent} bytes, "
+                    f"found one of {len(data)} bytes"
                 )
                 return False
 

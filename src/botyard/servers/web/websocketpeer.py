@@ -24,7 +24,7 @@ class WebSocketPeer(ABC):
     Parameters
     ----------
     socket : WebSocket
-        Accepted WebSocket.
+        WebSocket whose handshake has been accepted.
     barrier : ErrorBarrier
         Error barrier for the code of the client.
     """
@@ -55,18 +55,24 @@ class WebSocketPeer(ABC):
 
     @abstractmethod
     def on_message(self, data: str | bytes) -> None:
-        """Process a message from the client."""
+        """Process a message from the client.
+
+        Parameters
+        ----------
+        data : str or bytes
+            One whole message, as text or binary.
+        """
 
     @abstractmethod
     def flush(self) -> bool:
         """Write some messages while `connection.is_writable`.
 
-        Return whether more are left.
+        Return whether more messages wait.
         """
 
-    # Not abstract, because not every client has timers.
+    # This method is not abstract, because not every client has timers.
     def alarmed(self) -> None:  # noqa: B027
-        """Handle the time of `wake_at`."""
+        """Handle the timer that `wake_at` has set."""
 
     # -- the client
 
@@ -81,6 +87,7 @@ class WebSocketPeer(ABC):
                     return
                 text = message.get("text")
                 self.has_received = True
+
                 # The socket returns without a pause while messages are queued; let other
                 # tasks run.
                 await asyncio.sleep(0)
@@ -91,6 +98,7 @@ class WebSocketPeer(ABC):
                     self.barrier.run(self.on_message, data)
         finally:
             self.connection.changed = None
+
             for handle in (self._woken, self._alarm):
                 if handle is not None:
                     handle.cancel()
@@ -105,19 +113,38 @@ class WebSocketPeer(ABC):
             await self._flushed.wait()
 
     def charged(self, act: object, *args: object) -> bool:
-        """Call code of the client through its error barrier, and charge the time."""
+        """Call a function for the client, catch its errors, and charge its time.
+
+        Parameters
+        ----------
+        act : callable
+            Code of the client.
+        *args : object
+            Its arguments.
+
+        Returns
+        -------
+        bool
+            Result of `act`; False if it raised.
+        """
         started = time.thread_time()
         result: object = self.barrier.call(act, *args, otherwise=False)  # type: ignore[arg-type]
         self.budget.spend(self.loop.time(), time.thread_time() - started)
         return bool(result)
 
     def wake(self) -> None:
-        """Write soon what there is to send."""
+        """Schedule the writing of waiting messages."""
         if self._woken is None:
             self._woken = self.loop.call_soon(self._flush)
 
     def wake_at(self, when: float) -> None:
-        """Call `alarmed` at a time, s of the loop's clock, and write."""
+        """Call `alarmed` at a time, s of the loop's clock, and write.
+
+        Parameters
+        ----------
+        when : float
+            Time of the event loop, s. It replaces an earlier one.
+        """
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self.loop.call_at(when, self._ring)
@@ -129,7 +156,7 @@ class WebSocketPeer(ABC):
 
     def _flush(self) -> None:
         self._woken = None
-        # Sending does not yield to the event loop, so the rest comes in other turns.
+        # Sending does not yield to the event loop, so the rest is sent in later turns.
         if self.charged(self.flush) and not self.connection.is_over:
             wait = self.budget.wait(self.loop.time())
             self._woken = self.loop.call_later(wait, self._flush)

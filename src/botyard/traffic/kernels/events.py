@@ -13,6 +13,7 @@ motion changes only when it starts to brake or to go, so rounding errors do not 
 
 from __future__ import annotations
 
+from botyard.native.hints import prefetch
 from botyard.traffic.kernels.jit import entry_kernel, inline_kernel
 from botyard.traffic.kernels.permissions import is_safe, serve, serve_freed
 from botyard.traffic.kernels.robotmotion import (
@@ -35,19 +36,23 @@ from botyard.traffic.kernels.runarrays import (
     COLLISIONS,
     CRITICAL,
     DONE,
+    END_CONFLICT,
     ENTER,
     EVERYTHING,
     EXTERNAL,
     F8,
     FINISH,
     FINISHED,
+    FIRST_CONFLICT,
     FULL,
     GOES_ON,
     GOING,
     GONE,
     HEAD,
+    HELD,
     IDLE,
     INFINITE,
+    INSIDE,
     LAST,
     LEAVES,
     LIMIT,
@@ -59,8 +64,10 @@ from botyard.traffic.kernels.runarrays import (
     NOTICE_SECTOR,
     NOTIFY,
     OUT,
+    OWNER,
     POINT,
     POLICY,
+    RANK,
     RELEASE,
     RESERVE,
     SEQUENCE,
@@ -72,16 +79,33 @@ from botyard.traffic.kernels.runarrays import (
 
 @inline_kernel
 def _enter(w: World, i: int, sector: int, t: float) -> bool:
-    """Let a robot's front enter its next sector. Returns whether it collides."""
+    """Let a robot's front enter its next sector.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    sector : int
+        Number of the sector on the robot's path.
+    t : float
+        Time, s.
+
+    Returns
+    -------
+    bool
+        Whether the robot collides: another one is in a conflicting sector.
+    """
     g = w.first[i] + sector
     w.i[i, HEAD] = sector
-    w.inside[g] = 1
+    w.sectors[g, INSIDE] = 1
     emit_event(w, t, i, ENTER, sector)
     hit = False
-    for c in range(w.starts[g], w.starts[g + 1]):
+    for c in range(w.sectors[g, FIRST_CONFLICT], w.sectors[g, END_CONFLICT]):
         # Another robot is in a conflicting sector.
-        if w.inside[w.others[c]]:
-            j = w.owner[w.others[c]]
+        if w.sectors[w.others[c], INSIDE]:
+            j = w.sectors[w.others[c], OWNER]
             emit_event(w, t, i, COLLISION, j)
             w.c[COLLISIONS] += 1
             # Both robots brake after a collision.
@@ -98,7 +122,19 @@ def _enter(w: World, i: int, sector: int, t: float) -> bool:
 
 @inline_kernel
 def _finish(w: World, i: int, t: float) -> None:
-    """Record that a robot is at the end of its path."""
+    """Record that a robot is at the end of its path.
+
+    It brakes there, or is removed by the option `LEAVES`.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    t : float
+        Time, s.
+    """
     w.i[i, DONE] = 1
     w.f[i, FINISHED] = t
     w.c[N_DONE] += 1
@@ -111,15 +147,25 @@ def _finish(w: World, i: int, t: float) -> None:
 
 @inline_kernel
 def _passes_point(w: World, i: int) -> bool:
-    """Whether a robot's next event is the next point of its path, not a braking."""
+    """Return whether a robot's next event is the next point of its path.
+
+    Otherwise it is the start of a braking.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    """
     p = w.i[i, POINT]
     if p >= w.i[i, LAST]:
         return False
-    # It brakes already, or it has no limit.
+    # The robot brakes already, or it has no limit.
     if w.i[i, MODE] != GOING or w.f[i, LIMIT] == INFINITE:
         return True
     place = brake_place(w, i)
-    # A robot whose path ends where it must brake brakes first.
+    # If the robot must brake exactly at the end of its path, braking comes first.
     return w.points[p, 0] <= place and not (
         w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH
     )
@@ -127,8 +173,20 @@ def _passes_point(w: World, i: int) -> bool:
 
 @inline_kernel
 def _release(w: World, i: int, sector: int, t: float) -> None:
-    """Record that a robot's rear has left a sector."""
-    w.inside[w.first[i] + sector] = 0
+    """Record that a robot's rear has left a sector.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    sector : int
+        Number of the sector on the robot's path.
+    t : float
+        Time, s.
+    """
+    w.sectors[w.first[i] + sector, INSIDE] = 0
     emit_event(w, t, i, RELEASE, sector)
 
 
@@ -136,22 +194,35 @@ def _release(w: World, i: int, sector: int, t: float) -> None:
 def _ask(w: World, i: int, sector: int, t: float) -> None:
     """Ask for a sector at the last position from which a robot can stop before it.
 
-    The robot brakes if the sector is not permitted.
+    The robot brakes if the sector is not permitted. Unless a supervisor in Python
+    decides, it is served at once if the policy permits it.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    sector : int
+        Number of the sector on the robot's path.
+    t : float
+        Time, s.
     """
     w.i[i, ASKED] = sector
     emit_event(w, t, i, CRITICAL, sector)
-    # The sector was permitted before.
+    # The sector was already permitted.
     if w.i[i, ALLOWED] >= sector:
         return
     # A robot that stops earlier has already planned the position of its stop.
     if w.i[i, MODE] == GOING and w.f[i, LIMIT] == usual_limit(w, i):
         start_braking(w, i, t)
-    # Otherwise a supervisor in Python decides.
+    # For other policies, a supervisor in Python decides.
     if w.c[POLICY] >= EVERYTHING:
-        # First come, first served: number the requests. Otherwise ranks stay fixed.
+        # "First come, first served" numbers the requests; with other policies, ranks
+        # stay fixed.
         if w.c[SEQUENCE] >= 0:
             w.c[SEQUENCE] += 1
-            w.rank[w.first[i] + sector] = w.c[SEQUENCE]
+            w.sectors[w.first[i] + sector, RANK] = w.c[SEQUENCE]
 
         any_granted = False
         while serve(w, i, t):
@@ -162,9 +233,18 @@ def _ask(w: World, i: int, sector: int, t: float) -> None:
 
 @entry_kernel
 def allow(w: World, i: int, count: int, t: float) -> None:
-    """Give robot i `count` permissions at time t.
+    """Give a robot permissions.
 
-    Permissions before the start (t < 0) are only counted.
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    count : int
+        Number of sectors, the next ones on its path.
+    t : float
+        Time, s. Permissions before the start (t < 0) are only counted.
     """
     for _ in range(count):
         allow_sectors(w, i, max(t, 0.0))
@@ -177,10 +257,16 @@ def allow(w: World, i: int, count: int, t: float) -> None:
 def count_stuck(w: World) -> int:
     """Return the number of robots that cannot finish one after the other.
 
-    This is the Banker's test; `w.done` marks the robots that can finish.
+    This is the Banker's test for the sectors that are held now.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run. `w.done` marks the robots that can finish; `w.sim` and
+        `w.why` are overwritten.
     """
-    for s in range(len(w.held)):
-        w.sim[s] = w.held[s]
+    for s in range(len(w.sectors)):
+        w.sim[s] = w.sectors[s, HELD]
     is_safe(w, -1, 0)
     left = 0
     for j in range(len(w.done)):
@@ -190,7 +276,13 @@ def count_stuck(w: World) -> int:
 
 @entry_kernel
 def begin(w: World) -> None:
-    """Plan the first event of all robots."""
+    """Plan the first event of all robots.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run, before its first event.
+    """
     n = len(w.heap)
     for i in range(n):
         w.heap[i] = w.slot[i] = i
@@ -200,12 +292,41 @@ def begin(w: World) -> None:
         plan_event(w, i, 0.0)
 
 
+@inline_kernel
+def _fetch_candidates(w: World) -> None:
+    """Prefetch rows, next points and sectors of the robots whose events may come next.
+
+    With thousands of robots no cache near the processor holds them.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    """
+    # The next event usually belongs to a child of the first entry of the queue.
+    for k in range(1, min(5, len(w.heap))):
+        j = w.heap[k]
+        prefetch(w.lines, 2 * j)
+        prefetch(w.lines, 2 * j + 1)
+        prefetch(w.points, w.i[j, POINT])
+        prefetch(w.sectors, w.first[j] + w.i[j, HEAD])
+
+
 @entry_kernel
 def advance(w: World, until: float) -> int:
-    """Process events up to and including time `until`, s.
+    """Process events up to and including a time.
 
-    Returns the reason to stop, see the constants. ``w.d[0]`` is the time of the last
-    event.
+    Parameters
+    ----------
+    w : World
+        Arrays of the run. ``w.d[0]`` is the time of the last event.
+    until : float
+        The time, s.
+
+    Returns
+    -------
+    int
+        Reason to stop: `IDLE`, `TIME`, `FULL`, `NOTIFY`, `ALL_DONE` or `COLLIDED`.
     """
     # One event can write several rows, so the buffer keeps a margin.
     room = len(w.et) - 4 * len(w.first) - 4096
@@ -224,6 +345,7 @@ def advance(w: World, until: float) -> int:
         if t > until:
             return TIME
         w.d[0] = t
+        _fetch_candidates(w)
         if not _passes_point(w, i):
             start_braking(w, i, t)
             plan_event(w, i, t)
@@ -233,7 +355,7 @@ def advance(w: World, until: float) -> int:
         w.i[i, POINT] = p + 1
         kind = int(w.points[p, 1]) & 3
         sector = int(w.points[p, 1]) >> 2
-        # These are the sectors that it releases.
+        # The robot releases these sectors.
         first, last = 0, -1
         if kind == RELEASE:
             first = last = sector
@@ -269,7 +391,17 @@ def advance(w: World, until: float) -> int:
 
 @entry_kernel
 def places(w: World, t: float, out_x: F8, out_v: F8) -> None:
-    """Write position (m) and speed (m/s) of all robots at a time after all events."""
+    """Compute positions and speeds of all robots.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    t : float
+        Time after all events so far, s.
+    out_x, out_v : (n,) float64
+        Output: positions along the paths, m, and speeds, m/s.
+    """
     for i in range(len(out_x)):
         out_x[i] = place_at(w, i, t)
         out_v[i] = speed_at(w, i, t)

@@ -52,10 +52,20 @@ from botyard.traffic.kernels.runarrays import (
 
 @inline_kernel
 def move_in_queue(w: World, k: int, due: float) -> None:
-    """Set the time of the robot at index k of the heap, and restore the heap order."""
+    """Set the time of a robot in the event queue, and restore the heap order.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    k : int
+        Index of the robot in the heap.
+    due : float
+        Time of its next event, s; infinite for none.
+    """
     i = w.heap[k]
     n = len(w.heap)
-    # Move it up while it comes before its parent.
+    # Move the entry up while it comes before its parent.
     while k > 0:
         parent = (k - 1) >> 2
         j = w.heap[parent]
@@ -65,7 +75,7 @@ def move_in_queue(w: World, k: int, due: float) -> None:
         w.slot[j] = k
         k = parent
 
-    # Move it down while one of its children comes before it.
+    # Move the entry down while one of its children comes before it.
     while True:
         child = 4 * k + 1
         if child >= n:
@@ -92,7 +102,19 @@ def move_in_queue(w: World, k: int, due: float) -> None:
 def _reach(w: World, i: int, place: float) -> float:
     """Return the time at which a moving robot reaches a position.
 
-    A position that is not ahead counts as reached.
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot, in the mode `GOING`.
+    place : float
+        Position along its path, m. One that is not ahead counts as reached.
+
+    Returns
+    -------
+    float
+        Time, s, as if the robot did not brake before.
     """
     d = place - w.f[i, X]
     if d <= 0.0:
@@ -100,7 +122,7 @@ def _reach(w: World, i: int, place: float) -> float:
     v, vmax, acc = w.f[i, V], w.f[i, VMAX], w.f[i, ACC]
     if v < vmax:
         run_up = (vmax * vmax - v * v) / (2.0 * acc)
-        # It still speeds up there.
+        # The robot still speeds up at this position.
         if d <= run_up:
             return w.f[i, T] + (math.sqrt(v * v + 2.0 * acc * d) - v) / acc
         # The position is beyond the point at which it reaches its top speed.
@@ -111,10 +133,23 @@ def _reach(w: World, i: int, place: float) -> float:
 
 @inline_kernel
 def brake_place(w: World, i: int) -> float:
-    """Return the position at which a moving robot must start to brake for its limit."""
+    """Return the position at which a moving robot must start to brake for its limit.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot, in the mode `GOING`, with a finite limit.
+
+    Returns
+    -------
+    float
+        Position along its path, m.
+    """
     v, vmax, acc, dec = w.f[i, V], w.f[i, VMAX], w.f[i, ACC], w.f[i, DEC]
     late = w.f[i, LIMIT] - vmax * vmax / (2.0 * dec)
-    # It still speeds up there: the speed-up and the braking parabola meet at this
+    # The robot still speeds up: the speed-up and the braking parabola meet at this
     # position.
     if v < vmax and late < w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc):
         return (2.0 * dec * w.f[i, LIMIT] + 2.0 * acc * w.f[i, X] - v * v) / (
@@ -126,7 +161,22 @@ def brake_place(w: World, i: int) -> float:
 
 @inline_kernel
 def speed_at(w: World, i: int, t: float) -> float:
-    """Return the speed of a robot at a time, m/s."""
+    """Return the speed of a robot at a time.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    t : float
+        Time, s, between its last and its next event.
+
+    Returns
+    -------
+    float
+        Speed, m/s.
+    """
     dt = t - w.f[i, T]
     if w.i[i, MODE] == GOING:
         return min(w.f[i, VMAX], w.f[i, V] + w.f[i, ACC] * dt)
@@ -135,7 +185,22 @@ def speed_at(w: World, i: int, t: float) -> float:
 
 @inline_kernel
 def place_at(w: World, i: int, t: float) -> float:
-    """Return the position of a robot along its path at time `t`, m."""
+    """Return the position of a robot along its path at a time.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    t : float
+        Time, s, between its last and its next event.
+
+    Returns
+    -------
+    float
+        Position, m.
+    """
     dt = t - w.f[i, T]
     v = w.f[i, V]
     if w.i[i, MODE] == GOING:
@@ -156,7 +221,17 @@ def place_at(w: World, i: int, t: float) -> float:
 
 @inline_kernel
 def plan_event(w: World, i: int, now: float) -> None:
-    """Find a robot's next event, and update its position in the queue."""
+    """Find a robot's next event, and update its position in the queue.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    now : float
+        Current time, s. The event is not before it.
+    """
     p = w.i[i, POINT]
     due = INFINITE
     # A robot that was removed has no next event.
@@ -171,10 +246,10 @@ def plan_event(w: World, i: int, now: float) -> None:
                 if brake < due:
                     due = brake
         elif p < w.i[i, LAST]:
-            # This is the planned position of rest.
+            # The robot is to rest at this position.
             stop = w.f[i, BASE]
             d = w.points[p, 0] - w.f[i, X]
-            # It passes the point while it brakes.
+            # The robot passes the point while it brakes.
             if w.points[p, 0] < stop - PLACE_TOLERANCE:
                 if d <= 0.0:
                     due = w.f[i, T]
@@ -201,7 +276,21 @@ def plan_event(w: World, i: int, now: float) -> None:
 
 @inline_kernel
 def emit_event(w: World, t: float, robot: int, kind: int, sector: int) -> None:
-    """Count an event, and write it to the buffer if events are kept."""
+    """Count an event, and write it to the buffer if events are kept.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run. An event without room in the buffer counts as lost.
+    t : float
+        Time, s.
+    robot : int
+        Robot.
+    kind : int
+        Kind of event, `RELEASE` … `COLLISION`.
+    sector : int
+        Number of the sector on the robot's path; for a collision, the other robot.
+    """
     w.c[EVENTS] += 1
     if w.c[LOGS]:
         k = w.c[OUT]
@@ -221,6 +310,15 @@ def start_braking(w: World, i: int, t: float) -> None:
     """Start to brake: set a new base of the motion and the planned position of rest.
 
     The old base is kept for `go`.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot, in the mode `GOING`.
+    t : float
+        Time, s.
     """
     v = speed_at(w, i, t)
     x = place_at(w, i, t)
@@ -239,7 +337,19 @@ def start_braking(w: World, i: int, t: float) -> None:
 
 @inline_kernel
 def go(w: World, i: int, t: float, limit: float) -> None:
-    """Continue from braking or rest up to `limit`, m along the path."""
+    """Continue from braking or rest up to a limit.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot, in the mode `BRAKING`.
+    t : float
+        Time, s.
+    limit : float
+        Position along its path at which it must stop, m; infinite for none.
+    """
     # Undo a braking that started at this moment: equal motions stay equal to the last
     # bit.
     if t == w.f[i, T]:
@@ -251,11 +361,12 @@ def go(w: World, i: int, t: float, limit: float) -> None:
         emit_event(w, t, i, START, w.i[i, HEAD])
         return
 
-    # It has come to rest.
+    # The robot has come to rest.
     if t >= w.f[i, REST]:
         x, v = w.f[i, BASE], 0.0
         p = w.i[i, POINT]
-        # It rests at this point, so rounding must not leave it short of the point.
+        # The robot rests at this point, so rounding must not leave it short of the
+        # point.
         if p < w.i[i, LAST] and abs(w.points[p, 0] - x) <= PLACE_TOLERANCE:
             x = w.points[p, 0]
         # A robot that continues at the moment of coming to rest has not waited.
@@ -274,32 +385,63 @@ def go(w: World, i: int, t: float, limit: float) -> None:
 
 @inline_kernel
 def usual_limit(w: World, i: int) -> float:
-    """Return the limit of a robot that waits for no permission, m along its path.
+    """Return the limit of a robot that waits for no permission.
 
-    The limit is the end of its path, or infinite.
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+
+    Returns
+    -------
+    float
+        The end of its path, m, with the option `AT_END`; otherwise infinite.
     """
     return w.ends[w.first[i + 1] - 1] if w.c[AT_END] else INFINITE
 
 
 @inline_kernel
 def allow_sectors(w: World, i: int, t: float) -> None:
-    """Count one more permission for a robot."""
+    """Count one more permission for a robot.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot.
+    t : float
+        Time, s.
+    """
     w.i[i, ALLOWED] += 1
     emit_event(w, t, i, GRANT, w.i[i, ALLOWED])
 
 
 @inline_kernel
 def set_off(w: World, i: int, t: float) -> None:
-    """Let a robot go on up to the end of its permissions, after they have changed."""
+    """Let a robot go on up to the end of its permissions, after they have changed.
+
+    Parameters
+    ----------
+    w : World
+        Arrays of the run.
+    i : int
+        Robot. Nothing happens if it has finished.
+    t : float
+        Time, s.
+    """
     if w.i[i, DONE] or w.i[i, MODE] == GONE:
         return
     limit = usual_limit(w, i)
-    # It has asked for sectors that are not permitted yet, so it stops before the first
-    # of them.
+    # The robot has asked for sectors that are not permitted yet, so it stops before the
+    # first of them.
     if w.i[i, ALLOWED] < w.i[i, ASKED]:
         limit = min(limit, w.ends[w.first[i] + w.i[i, ALLOWED]] - w.f[i, RADIUS])
     if w.i[i, MODE] == BRAKING:
-        # Continue only if the new limit is beyond the position where it stops anyway.
+        # Continue only if the new limit is beyond the position where the robot stops
+        # anyway.
         if limit > w.f[i, BASE] + PLACE_TOLERANCE:
             go(w, i, t, limit)
             plan_event(w, i, t)

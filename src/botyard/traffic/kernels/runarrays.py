@@ -14,7 +14,6 @@ I4 = NDArray[np.int32]
 PLACE_TOLERANCE = 1e-9
 """Positions along a path that are closer than this are the same position, m."""
 INFINITE = math.inf
-# Columns of f, one row per robot.
 (
     T,
     X,
@@ -32,16 +31,83 @@ INFINITE = math.inf
     WAIT,
     FINISHED,
 ) = range(15)
+"""Columns of `World.f`, one row per robot.
+
+Columns
+-------
+T, X, V : float64
+    Base of the motion: its time, s; position along the path, m; and speed, m/s.
+VMAX, ACC, DEC : float64
+    Maximum speed, m/s; acceleration and deceleration, m/s².
+LIMIT : float64
+    Position at which the robot must stop, m; infinite for none.
+REST, BASE : float64
+    Time, s, and position, m, at which a braking robot comes to rest. The time is
+    infinite for a robot that goes.
+OLD_T, OLD_X, OLD_V : float64
+    Base of the motion before the braking.
+RADIUS : float64
+    Radius of the robot, m.
+WAIT : float64
+    Total time at rest after which the robot went on, s.
+FINISHED : float64
+    Time at which it reached the end of its path, s.
+"""
 # Sixteen columns of 8 bytes fill two cache lines.
 N_F = 16
-# Columns of i, one row per robot.
 POINT, LAST, MODE, ALLOWED, ASKED, TAIL, HEAD, DONE, STOPS = range(9)
+"""Columns of `World.i`, one row per robot.
+
+Columns
+-------
+POINT, LAST : int32
+    Index into `World.points` of the next point, and the one after the last point.
+MODE : int32
+    `GOING`, `BRAKING` (also at rest) or `GONE` (removed).
+ALLOWED, ASKED : int32
+    Numbers on its path of the last sector that it may enter, and of the last one that
+    it has asked for.
+TAIL, HEAD : int32
+    Numbers of the sectors in which its rear and its front are.
+DONE : int32
+    1 if it has reached the end of its path.
+STOPS : int32
+    Number of times it has gone on from rest.
+"""
 N_I = 16
+(
+    FIRST_CONFLICT,
+    END_CONFLICT,
+    CHAIN,
+    RANK,
+    NEED,
+    OWNER,
+    INSIDE,
+    HELD,
+) = range(8)
+"""Columns of `World.sectors`, one row per sector.
+
+Columns
+-------
+FIRST_CONFLICT, END_CONFLICT : int32
+    Conflicts of the sector: ``others[FIRST_CONFLICT:END_CONFLICT]``.
+CHAIN : int32
+    Number on the robot's path of the last sector that is granted together with it.
+RANK : int32
+    Rank of its request; the lowest is served first.
+NEED : int32
+    Number of sectors that must be released before.
+OWNER : int32
+    Its robot.
+INSIDE, HELD : int32
+    1 if its robot is in the sector; 1 if it is reserved.
+"""
+# Eight columns of 4 bytes: two rows fill a cache line.
+N_SECTOR = 8
 GOING, BRAKING, GONE = 1, 0, 2
 # Kinds of events. The first four are points of a path; their numbers are the order at
 # one position.
 RELEASE, CRITICAL, ENTER, FINISH, GRANT, STOP, START, COLLISION = range(8)
-# Control: counters and options.
 (
     N_DONE,
     OUT,
@@ -59,7 +125,24 @@ RELEASE, CRITICAL, ENTER, FINISH, GRANT, STOP, START, COLLISION = range(8)
     LOST,
     TESTS,
 ) = range(15)
-# fmt: on
+"""Entries of `World.c`: counters and options.
+
+Entries
+-------
+N_DONE, COLLISIONS, TESTS : int64
+    Numbers of robots that have finished, of collisions and of Banker's tests.
+OUT, EVENTS, LOST : int64
+    Numbers of events in the buffer, of all events, and of events without room.
+SEQUENCE : int64
+    Number of requests so far, from which each gets its rank; −1 for fixed ranks.
+POLICY : int64
+    One of the policies below.
+AT_END, LEAVES, GOES_ON, LOGS : int64
+    Options: robots stop at the end of their paths; they are removed there; the run goes
+    on after a collision; events are kept.
+NOTICE, NOTICE_ROBOT, NOTICE_SECTOR : int64
+    Kind, robot and sector of the event for which `advance` has stopped with `NOTIFY`.
+"""
 N_C = 15
 # Policies. The comparisons `>= EVERYTHING` and `>= RESERVE` below depend on their
 # order.
@@ -77,6 +160,8 @@ class World(NamedTuple):
     ----------
     f, i : (n, N_F) float64, (n, N_I) int32
         Robots; the constants above name the columns.
+    lines : (2 n, 8) float64
+        `f` by lines of the cache, for hints.
     c, d : (N_C,) int64, (1,) float64
         Counters and options; the time of the last event.
     heap, key, slot : (n,) int64, float64, int64
@@ -85,15 +170,12 @@ class World(NamedTuple):
     points : (p, 2) float64
         Points of all paths in the order of passing: position, m, and 4 · sector of the
         robot + kind. They are side by side, so that an event reads one cache line.
-    first, ends, owner : (n + 1,) int32, (s,) float64, (s,) int32
-        First sector of each robot; end of each sector, m; its robot.
-    starts, others : (s + 1,), (m,) int32
-        Conflicts of sector g: ``others[starts[g]:starts[g + 1]]``.
-    inside, held : (s,) uint8
-        Whether its robot is in a sector; whether it is reserved.
-    chain, rank, need : (s,) int32
-        Last sector that is granted together with this one; rank of its request, the
-        lowest is served first; number of sectors that must be released before.
+    first, ends : (n + 1,) int32, (s,) float64
+        First sector of each robot; end of each sector, m.
+    sectors : (s, N_SECTOR) int32
+        Sectors; the constants above name the columns.
+    others : (m,) int32
+        Conflicts of all sectors.
     after_starts, after : (s + 1,), (q,) int32
         Sectors that come after sector g in a fixed order.
     sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64
@@ -103,6 +185,7 @@ class World(NamedTuple):
     """
 
     f: F8
+    lines: F8
     i: I4
     c: I8
     d: F8
@@ -112,14 +195,8 @@ class World(NamedTuple):
     points: F8
     first: I4
     ends: F8
-    owner: I4
-    starts: I4
+    sectors: I4
     others: I4
-    inside: NDArray[np.uint8]
-    held: NDArray[np.uint8]
-    chain: I4
-    rank: I4
-    need: I4
     after_starts: I4
     after: I4
     sim: NDArray[np.uint8]

@@ -49,14 +49,14 @@ class Supervisor:
     """Base class of supervisors; override what you need.
 
     Robots and sectors are numbered as in the task file. A robot that reaches the
-    critical point of a sector without a permission for it brakes, and goes on when the
-    permission comes.
+    critical point of a sector without a permission for it brakes, and continues when
+    the permission arrives.
     """
 
     guarantee: ClassVar[str] = ""
-    """Safety guarantee of the supervisor, in a few words."""
+    """Guarantee of the supervisor about collisions and deadlocks, in a few words."""
     decides: ClassVar[bool] = True
-    """Whether it ever grants anything.
+    """Whether the supervisor ever grants a sector.
 
     If not, robots at rest wait for no other robot, and a deadlock has no cycle.
     """
@@ -88,13 +88,37 @@ class Supervisor:
         """Called when a robot asks for permission to enter a sector.
 
         The robot is then a braking distance before the sector.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot in the task.
+        sector : int
+            Number of the sector on the path of that robot.
         """
 
     def on_release(self, robot: int, sector: int) -> None:
-        """Called when a robot has left a sector."""
+        """Called when a robot has left a sector.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot in the task.
+        sector : int
+            Number of the sector on the path of that robot. The sector is free for other
+            robots now.
+        """
 
     def on_finish(self, robot: int, sector: int) -> None:
-        """Called when a robot is at the end of its path, in its last sector."""
+        """Called when a robot is at the end of its path.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot in the task.
+        sector : int
+            Its last sector, which it leaves only with `Rules.leaves`.
+        """
 
     def on_end(self) -> None:
         """Called at the end of a run."""
@@ -103,6 +127,14 @@ class Supervisor:
         """Permit a robot to enter a sector, and all sectors before it.
 
         Any of the methods above can call it, for any robot.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot in the task.
+        sector : int
+            Number of the sector on the path of that robot. A permission cannot be taken
+            back.
         """
         self._send((robot, sector))
 
@@ -112,14 +144,27 @@ class Supervisor:
 
 
 def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int, int]]:
-    """Take the grants (robot, sector) that a supervisor has made since the last call.
+    """Take the grants that a supervisor has made since the last call.
+
+    Parameters
+    ----------
+    answers : list of (int, int)
+        Robots and sectors of the grants; it is emptied.
+    robots : int
+        Number of robots of the task.
+
+    Returns
+    -------
+    list of (int, int)
+        Robots and sectors in the order of the grants.
 
     Raises
     ------
     WorldError
         A grant names an unknown robot.
     """
-    # Clear the list first: a grant that is rejected below must not come again.
+    # Clear the list first: a grant that is rejected below must not be returned by the
+    # next call.
     taken = answers.copy()
     answers.clear()
     for robot, _ in taken:

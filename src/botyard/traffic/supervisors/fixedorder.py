@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FixedOrder(Supervisor):
-    """Grants a sector when all conflicting earlier ones were left (``order``).
+    """Supervisor that grants a sector when all conflicting earlier ones were left (``order``).
 
     The order is the task's ("Order"), as a planner has found it, or the order of a run
     with the Banker's test. This is an action dependency graph at the level of sectors
@@ -39,7 +39,7 @@ class FixedOrder(Supervisor):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """See the base class."""
+        """Determine the order of the task, and check that it has no cycle."""
         super().on_start(task, rules, send)
         self._after = self._pairs(
             self._given if self._given is not None else task.order or self._found()
@@ -55,7 +55,9 @@ class FixedOrder(Supervisor):
         self.asked = list(self.allowed)
 
     def _found(self) -> list[tuple[int, int]]:
-        """Return the order of entries in a run with the Banker's test."""
+        """Run the task with the Banker's test, and return the order in which sectors
+        are entered.
+        """
         from botyard.traffic.engine import Traffic
         from botyard.traffic.supervisors.reserving import Bankers
 
@@ -66,14 +68,27 @@ class FixedOrder(Supervisor):
         )
 
     def _pairs(self, order: Sequence[tuple[int, int]]) -> I8:
-        """Return pairs (before, after) of conflicting sectors, (m, 2).
+        """Return pairs of conflicting sectors that the order decides.
 
-        Sectors have global numbers.
+        Parameters
+        ----------
+        order : sequence of (robot, sector)
+            Order in which sectors are entered.
+
+        Returns
+        -------
+        (m, 2) int64
+            Global numbers of the earlier and of the later sector.
+
+        Raises
+        ------
+        SupervisorError
+            A sector with conflicts is missing in the order.
         """
         task = self.task
         place = np.full(task.n_sectors, -1, np.int64)
         for i, v in enumerate(task.vehicles):
-            # Sectors occupied at the start come before all others.
+            # Sectors occupied at the start precede all other sectors.
             place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0
 
         for at, (robot, sector) in enumerate(order):
@@ -121,8 +136,8 @@ class FixedOrder(Supervisor):
                     f"{other} can never enter its sector {where}"
                 )
 
-            # The rear leaves the sector when the front is this far, so the front needs
-            # its permission by then.
+            # The rear leaves its sector when the front has come this far, so the front
+            # must be permitted to get there.
             front = (
                 int(np.searchsorted(v.ends[:-1] - v.radius, v.ends[sector] + v.radius))
                 if sector < len(v.ends) - 1
@@ -152,12 +167,12 @@ class FixedOrder(Supervisor):
             )
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Grant the requested sector as soon as the order allows it."""
         self.asked[robot] = max(self.asked[robot], sector)
         self._serve(robot)
 
     def on_release(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Note that the sector was left, and grant sectors that waited for it."""
         task = self.task
         freed = self._next[int(task.first[robot]) + sector]
         self._need[freed] -= 1
@@ -174,7 +189,7 @@ class FixedOrder(Supervisor):
             self.grant(robot, self.allowed[robot])
 
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy with the pairs of the order."""
         return Policy(kind=runarrays.ORDER, after=self._after)
 
 

@@ -23,35 +23,36 @@ if TYPE_CHECKING:
 
 
 class Nobody(Supervisor):
-    """Grants nothing: every robot stops before its second sector (``none``)."""
+    """Supervisor that grants nothing: every robot stops before its second sector (``none``)."""
 
     guarantee: ClassVar = "no collision; no robot leaves its first sector"
     decides: ClassVar = False
 
+    # The engine carries out these policies itself, without calls into Python.
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy that grants nothing."""
         return Policy(kind=runarrays.NOBODY)
 
 
 class Dummy(Supervisor):
-    """Grants everything at once (``dummy``), like the original's test supervisor.
+    """Supervisor that grants every request at once (``dummy``), as in the original program.
 
-    Collisions are then a property of the task.
+    Whether robots collide depends on the task alone.
     """
 
     guarantee: ClassVar = "none; robots never wait"
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Grant the requested sector."""
         self.grant(robot, sector)
 
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy that grants every request."""
         return Policy(kind=runarrays.EVERYTHING)
 
 
 class FirstComeFirstServed(Supervisor):
-    """Grants a sector when no robot holds a conflicting one (``fcfs``).
+    """Supervisor that grants a sector when no robot holds a conflicting one (``fcfs``).
 
     Requests are served in order. Collisions are impossible; deadlock (circular wait) is
     possible. Cost: O(conflicts of a sector) for each message; compiled.
@@ -63,11 +64,12 @@ class FirstComeFirstServed(Supervisor):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """See the base class."""
+        """Note the sectors that each robot holds at the start."""
         super().on_start(task, rules, send)
         self.allowed = [v.first_sector() for v in task.vehicles]
         self.asked = list(self.allowed)
         self.tail = [v.occupied()[0] for v in task.vehicles]
+        # Each robot holds the sectors that it occupies at the start, without a request.
         self.held = {
             (i, s)
             for i, head in enumerate(self.allowed)
@@ -79,17 +81,46 @@ class FirstComeFirstServed(Supervisor):
         self._conflicts = (starts.tolist(), others.tolist())
 
     def conflicts(self, robot: int, sector: int) -> list[tuple[int, int]]:
-        """Return the sectors (robot, sector) that conflict with a sector."""
+        """Return the sectors that conflict with a sector.
+
+        Parameters
+        ----------
+        robot, sector : int
+            Number of the robot, and of the sector on its path.
+
+        Returns
+        -------
+        list of (int, int)
+            Robots, and sectors on their paths.
+        """
         starts, others = self._conflicts
         g = int(self.task.first[robot]) + sector
         return [self.task.robot_of(c) for c in others[starts[g] : starts[g + 1]]]
 
     def last_of_chain(self, robot: int, sector: int) -> int:
-        """Return the last sector that is granted together with a sector."""
+        """Return the last sector that is granted together with a sector.
+
+        Parameters
+        ----------
+        robot, sector : int
+            Number of the robot, and of the first sector to grant.
+
+        Returns
+        -------
+        int
+            Number of a sector on the same path, at least `sector`.
+        """
+        # Only chained supervisors grant more than one sector at a time.
         return sector
 
     def may(self, robot: int, sector: int) -> bool:
-        """Whether a robot can get the sectors from this one to the end of its chain."""
+        """Return whether a robot can get a sector and the rest of its chain.
+
+        Parameters
+        ----------
+        robot, sector : int
+            Number of the robot, and of the next sector that it needs.
+        """
         last = self.last_of_chain(robot, sector)
         return not any(
             c in self.held
@@ -102,22 +133,25 @@ class FirstComeFirstServed(Supervisor):
         return self._ranks.get((robot, self.allowed[robot] + 1), 0)
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Queue the request, and grant all sectors that the robot can get now."""
+        # Messages can arrive out of order over a channel with jitter.
         self.asked[robot] = max(self.asked[robot], sector)
         if self.allowed[robot] < sector:
             self._count += 1
             self._ranks[robot, sector] = self._count
+            # A robot may have requested several sectors before an answer arrives.
             while self._serve(robot):
                 pass
 
     def on_release(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Free the sector, and serve the waiting robots."""
         self.held.discard((robot, sector))
+        # Releases can also arrive out of order, hence the maximum.
         self.tail[robot] = max(self.tail[robot], sector + 1)
         self._retry()
 
     def on_finish(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Do nothing: the robot keeps its last sector until it leaves it."""
 
     def _retry(self) -> None:
         """Serve all waiting robots once, by rank.
@@ -125,9 +159,12 @@ class FirstComeFirstServed(Supervisor):
         A robot that got a sector and waits for more is queued again.
         """
         waiting = [i for i in range(len(self.asked)) if self.allowed[i] < self.asked[i]]
+        # The number of the robot breaks ties, so that runs repeat.
         waiting.sort(key=lambda i: (self.rank(i), i))
         while waiting:
             i = waiting.pop(0)
+            # A robot that was served waits for its next sector behind robots that
+            # waited longer.
             if self._serve(i) and self.allowed[i] < self.asked[i]:
                 waiting.append(i)
                 waiting.sort(key=lambda j: (self.rank(j), j))
@@ -144,12 +181,13 @@ class FirstComeFirstServed(Supervisor):
         return True
 
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy of this class for compiled code."""
         return Policy(kind=self.kind)
 
 
 class Priority(FirstComeFirstServed):
-    """Like `FirstComeFirstServed`, but the lowest priority number first (``priority``).
+    """Supervisor like `FirstComeFirstServed` that serves the lowest priority number
+    first (``priority``).
 
     Parameters
     ----------
@@ -167,7 +205,7 @@ class Priority(FirstComeFirstServed):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """See the base class."""
+        """Check that there is a priority for each robot."""
         super().on_start(task, rules, send)
         self._priorities = (
             list(range(len(task))) if self._given is None else list(self._given)
@@ -179,20 +217,28 @@ class Priority(FirstComeFirstServed):
             )
 
     def rank(self, robot: int) -> int:
-        """See the base class."""
+        """Return the priority number of a robot; the lowest is served first."""
         return self._priorities[robot]
 
+    # Without a list, the robot's number is its priority.
+
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy with the priorities of the robots."""
         return Policy(kind=self.kind, rank=np.array(self._priorities, np.int64))
 
 
 def chain_ends(task: Task) -> I8:
     """Return, for each sector, the last sector of the chain that starts there.
 
-    Sectors have global numbers. A chain is a row of conflicting sectors. It ends with
-    the first sector without conflicts, where a robot can wait without blocking others;
-    a sector without conflicts is a chain of its own.
+    A chain is a row of conflicting sectors. It ends with the first sector without
+    conflicts, where a robot can wait without blocking others; a sector without
+    conflicts is a chain of its own.
+
+    Returns
+    -------
+    (n_sectors,) int64
+        By the global number of a sector, the last sector of its chain, as its number on
+        the path of the same robot.
     """
     starts, _ = task.conflicts
     critical = np.diff(starts) > 0
@@ -200,7 +246,8 @@ def chain_ends(task: Task) -> I8:
     for i in range(len(task)):
         first, last = int(task.first[i]), int(task.first[i + 1]) - 1
         end = last - first
-        # From the end to the start: each sector takes over the end of the next one.
+        # The loop runs from the end to the start: each sector gets the chain end of the
+        # next one.
         for g in range(last, first - 1, -1):
             if not critical[g]:
                 end = g - first
@@ -213,7 +260,7 @@ def chain_ends(task: Task) -> I8:
 
 
 class Chained(FirstComeFirstServed):
-    """Grants all sectors of a chain of conflicting ones together (``chained``).
+    """Supervisor that grants all sectors of a chain of conflicting ones together (``chained``).
 
     A robot never stops inside a chain, so it never waits while it holds a sector that
     others need. A circular wait is impossible if paths start and end in sectors without
@@ -230,21 +277,21 @@ class Chained(FirstComeFirstServed):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """See the base class."""
+        """Compute the chains of the task."""
         super().on_start(task, rules, send)
         self._ends = chain_ends(task)
 
     def last_of_chain(self, robot: int, sector: int) -> int:
-        """See the base class."""
+        """Return the last sector of the chain that starts with a sector."""
         return int(self._ends[self.task.first[robot] + sector])
 
     def policy(self) -> Policy:
-        """See the base class."""
+        """Return the policy with the chains of the task."""
         return Policy(kind=self.kind, chain=self._ends)
 
 
 class Bankers(FirstComeFirstServed):
-    """Grants a sector only if all robots can still finish in some order (``bankers``).
+    """Supervisor that keeps an order in which all robots can still finish (``bankers``).
 
     The Banker's algorithm (E. W. Dijkstra, "Een algorithme ter voorkoming van de
     dodelijke omarming", EWD108, 1965; for several resources A. N. Habermann,
@@ -262,9 +309,10 @@ class Bankers(FirstComeFirstServed):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """See the base class."""
+        """Check that all robots can finish from the start."""
         super().on_start(task, rules, send)
         self._done: set[int] = set()
+        # The Banker keeps safe states safe; it cannot repair an unsafe start.
         stuck = self.unsafe(self.allowed, self.held)
         if stuck:
             raise SupervisorError(
@@ -276,8 +324,20 @@ class Bankers(FirstComeFirstServed):
     def unsafe(self, allowed: Sequence[int], held: set[tuple[int, int]]) -> list[int]:
         """Return the robots that cannot finish from a state; empty if it is safe.
 
-        `allowed` and `held` are the granted and the held sectors of the state.
+        Parameters
+        ----------
+        allowed : sequence of int
+            Last sector that each robot may enter.
+        held : set of (int, int)
+            Robots and sectors that are granted and not left yet. It stays unchanged.
+
+        Returns
+        -------
+        list of int
+            Robots that cannot finish in any order, in ascending order.
         """
+        # The search simulates robots that finish one after the other and release their
+        # sectors.
         held, left = (
             set(held),
             [i for i in range(len(self.task)) if i not in self._done],
@@ -286,6 +346,7 @@ class Bankers(FirstComeFirstServed):
         progress = True
         while left and progress:
             progress = False
+            # The copy lets the loop remove robots.
             for i in tuple(left):
                 last = len(self.task.vehicles[i].ends) - 1
                 rest = range(allowed[i] + 1, last + 1)
@@ -299,6 +360,7 @@ class Bankers(FirstComeFirstServed):
                 ):
                     continue
 
+                # A robot that can finish releases all of its sectors.
                 held -= {(i, s) for s in range(self.tail[i], allowed[i] + 1)}
                 if not self.rules.leaves:
                     held.add((i, last))
@@ -309,19 +371,20 @@ class Bankers(FirstComeFirstServed):
         return left
 
     def may(self, robot: int, sector: int) -> bool:
-        """See the base class."""
+        """Return whether all robots can still finish after this grant."""
         conflicts = self.conflicts(robot, sector)
         if any(c in self.held for c in conflicts):
             return False
         # A sector without conflicts does not change the safety of the state.
         if not conflicts:
             return True
+        # Grant on trial: the state afterwards must let all robots finish.
         allowed = list(self.allowed)
         allowed[robot] = sector
         return not self.unsafe(allowed, self.held | {(robot, sector)})
 
     def on_finish(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Note that the robot has finished."""
         self._done.add(robot)
 
 

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.protocols.pioneer.kernels.jit import entry_kernel, inline_kernel
+from botyard.protocols.pioneer.kernels.schedule import PLAIN, SILENT
 
 F8 = NDArray[np.float64]
 I1 = NDArray[np.int8]
 I2 = NDArray[np.int16]
 I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
+U8 = NDArray[np.uint64]
 B1 = NDArray[np.bool_]
 
 HEAD: Final = 4
@@ -42,6 +44,14 @@ STALL_BITS: Final = 0x0101
 BODY, AT, SIP_SIZE, SIZE, RING, RING_AT, RING_COUNT, FLAG_BITS, BITS, COLUMNS = range(
     10
 )
+# Columns of the conditions under which a session's description was made: version of the
+# session, board, its version, number of placements, whether the robot has devices.
+SESSION_VERSION, BOARD_INDEX, BOARD_VERSION, PLACEMENTS, HAS_DEVICES, BUILT_COLUMNS = (
+    range(6)
+)
+# Work of sessions before their reports: build a report in Python, renew a description,
+# look up the bits of contacts.
+NOT_PLAIN, CHANGED, TOUCHED = 1, 2, 4
 # Columns of a scan, for each session.
 PACKETS, FIRST, LENGTH, MODE, REVERSE, DEVICE, MOVED, SCAN_COLUMNS = range(8)
 # Units of a robot model: distance, angle, velocity and turn rate of the wheels, and
@@ -177,6 +187,63 @@ def put_scan(body: int, scan: I8, world: World, out: U1) -> None:
 
 
 @entry_kernel
+def find_stale(
+    numbers: I8,
+    flags: I8,
+    rows: I8,
+    built: I8,
+    versions: I8,
+    boards: I8,
+    buttons: I1,
+    placements: int,
+    contact: U8,
+) -> int:
+    """Return the kinds of work that sessions need before `write_reports`.
+
+    Parameters
+    ----------
+    numbers : (m,) int64
+        Rows of the sessions.
+    flags, versions : (n,) int64
+        Flags of the sessions, and versions of the constant parts of their reports.
+    rows : (n, COLUMNS) int64
+        Description of each session's report.
+    built : (n, BUILT_COLUMNS) int64
+        Conditions under which `rows` was filled.
+    boards, buttons : (b,) int64, (b, 2) int8
+        Versions of the controller boards, and their joystick buttons, which change
+        without a new version.
+    placements : int
+        Number of times that any robot was placed.
+    contact : (bodies,) uint64
+        Contacts of each body; 0 without any.
+
+    Returns
+    -------
+    int
+        Union of `NOT_PLAIN`, `CHANGED` and `TOUCHED` of all sessions.
+    """
+    work = 0
+    for k in range(len(numbers)):
+        i = numbers[k]
+        if flags[i] & (PLAIN | SILENT) != PLAIN:
+            work |= NOT_PLAIN
+        # A row that was never filled has no board yet.
+        elif (
+            built[i, BOARD_INDEX] < 0
+            or built[i, SESSION_VERSION] != versions[i]
+            or built[i, BOARD_VERSION]
+            != 2 * boards[built[i, BOARD_INDEX]] + buttons[built[i, BOARD_INDEX], 0]
+            or built[i, PLACEMENTS] != placements
+        ):
+            work |= CHANGED
+        elif built[i, HAS_DEVICES] and contact[rows[i, BODY]]:
+            work |= TOUCHED
+
+    return work
+
+
+@entry_kernel
 def write_reports(
     numbers: I8,
     rows: I8,
@@ -202,12 +269,13 @@ def write_reports(
     out : array
         Buffer, which holds the other fields already.
     made : (m,) array
-        Output: False for a session one of whose sensors was not measured.
+        Output: False for a session without a description, or one of whose sensors was
+        not measured.
     """
     for k in range(len(numbers)):
         i = numbers[k]
         row = rows[i]
-        made[k] = row[RING_COUNT] == 0 or world.taken[row[RING]]
+        made[k] = row[SIZE] > 0 and (row[RING_COUNT] == 0 or world.taken[row[RING]])
         for j in range(scans.shape[1]):
             if scans[i, j, LENGTH] > 0 and not world.taken[scans[i, j, DEVICE]]:
                 made[k] = False
@@ -220,4 +288,4 @@ def write_reports(
                 put_scan(row[BODY], scans[i, j], world, out)
 
 
-__all__ = ["World", "write_reports"]
+__all__ = ["World", "find_stale", "write_reports"]

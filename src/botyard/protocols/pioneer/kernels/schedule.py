@@ -18,11 +18,13 @@ OPEN: Final = 1
 BOARD: Final = 2
 """Flag: functions of the controller board must run after each step."""
 SILENT: Final = 4
-"""Flag: nothing was heard from the client for long, so that it gets no reports."""
+"""Flag: the client has been silent for so long that it gets no reports."""
 EXTRA: Final = 8
 """Flag: the session sends further packets with its reports."""
 PLAIN: Final = 16
 """Flag: the kernel `write_reports` can make the reports."""
+PROMPT: Final = 32
+"""Flag: the kernel `take_commands` can take commands."""
 
 NEXT_SIP, LAST, HEARD, WATCHDOG, TIMES = 0, 1, 2, 3, 4
 """Columns of simulated times, µs, and their number.
@@ -30,10 +32,11 @@ NEXT_SIP, LAST, HEARD, WATCHDOG, TIMES = 0, 1, 2, 3, 4
 They are the time of the next SIP, of the last step and of the last packet, and the
 timeout of the watchdog.
 """
-SENT, REPEAT, DEADLINE, WALLS = 0, 1, 2, 3
+SENT, REPEAT, DEADLINE, SPOKE, WALLS = 0, 1, 2, 3, 4
 """Columns of wall times, s, and their number.
 
-They are the times of the last report, of its repetition, and of the next timeout.
+They are the times of the last report, of its repetition, of the next timeout, and of
+the client's last packet.
 """
 NEVER: Final = 1 << 62
 """Simulated time that is never reached, µs.
@@ -60,8 +63,11 @@ def find_due(
     flags: I8,
     found: I8,
     counts: I8,
-) -> None:
-    """Find the sessions with a report after a step, and plan their next ones.
+) -> float:
+    """Find the sessions with a report after a step; return the time of the next timer, s.
+
+    Their next reports are planned. The next timer is as of `find_expired`, and in the
+    past if one has expired.
 
     Parameters
     ----------
@@ -80,9 +86,12 @@ def find_due(
         Output: the number of each.
     """
     due = asking = 0
+    wake = math.inf
     for i in range(span[0], span[1]):
         flag = flags[i]
+        wake = min(wake, walls[i, DEADLINE])
         if not flag & OPEN:
+            wake = min(wake, walls[i, REPEAT])
             continue
         # The simulation has gone back to an earlier moment.
         if time_us < times[i, LAST]:
@@ -98,14 +107,16 @@ def find_due(
         # In fast runs clients could not read a SIP for each simulated period.
         waited = now - walls[i, SENT]
         if time_us < times[i, NEXT_SIP] or 0.0 <= waited < apart:
+            wake = min(wake, walls[i, REPEAT])
             continue
         # The period is added to the due time, not to the present one, so that SIPs do
         # not drift.
         times[i, NEXT_SIP] += SIP_PERIOD_US
-        # Long steps, or the first SIP.
+        # Skip missed periods after a long step, and start at the first SIP.
         if times[i, NEXT_SIP] <= time_us:
             times[i, NEXT_SIP] = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
         walls[i, REPEAT] = now + repeat_after
+        wake = min(wake, walls[i, REPEAT])
         if flag & SILENT:
             walls[i, SENT] = now
         else:
@@ -113,6 +124,7 @@ def find_due(
             due += 1
 
     counts[0], counts[1] = due, asking
+    return wake
 
 
 @entry_kernel

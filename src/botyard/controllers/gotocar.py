@@ -1,0 +1,416 @@
+"""Drive cars and robots with trailers to goals, on paths of their turning circle."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.controllers.base import finite
+from botyard.controllers.goto import APPROACH_S, SLOWEST, GoTo
+from botyard.controllers.steering import halt
+from botyard.engine.layout import F8
+from botyard.geometry import Pose, WorldPose
+from botyard.model.robot import RobotSpec
+from botyard.model.trailers import TrailerSpec
+from botyard.navigation import local
+from botyard.navigation.carplanning import Discs, discs_of, find_car_path
+from botyard.navigation.planning import BLOCKED, Costmap
+from botyard.numerics.elementary import atan, cosine_sine, hypot
+from botyard.sim.simulation import Robot
+from botyard.sim.trips import TripState
+
+RESERVE: Final = 1.1
+"""Radius of planned arcs as a multiple of the turning circle: steering can correct then."""
+LOOKAHEAD: Final = 0.4
+"""Distance of the pursued point as a share of the radius of planned arcs."""
+LEAST_LOOKAHEAD_M, MOST_LOOKAHEAD_M = 0.2, 1.5
+"""Bounds of that distance, m."""
+LEG_END_M: Final = 0.03
+"""Distance from the end of a leg at which the robot changes its direction, m."""
+BRAKING: Final = 0.8
+"""Share of the deceleration with which the robot plans to brake."""
+BEND_SHARE: Final = 0.5
+"""Share of the limit of a hitch that planned arcs use."""
+MAX_RADIUS_M: Final = 1000.0
+"""Greatest radius of planned arcs, m."""
+TRIES: Final = 3
+"""Number of paths to one goal, of which the last one counts as good enough."""
+STOP_GAP_M: Final = 0.3
+"""Distance of another robot from the path ahead at which the robot waits, m."""
+
+
+def needs_arcs(spec: RobotSpec) -> bool:
+    """Return whether a robot cannot turn on the spot: it steers, or pulls trailers.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robot.
+    """
+    return spec.kinematics.steers or bool(spec.trailers)
+
+
+def go_to(robot: Robot, seed: int, **options: Any) -> GoTo:
+    """Return the controller that drives a robot to goals, for its kind of drive.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    **options
+        See `botyard.controllers.goto.GoTo`.
+    """
+    return (CarGoTo if needs_arcs(robot.spec) else GoTo)(robot, seed, **options)
+
+
+# The registry and `help` read the options from the signature.
+go_to.__signature__ = inspect.signature(GoTo)  # type: ignore[attr-defined]
+
+
+def train_radius(trailers: tuple[TrailerSpec, ...], least: float) -> float:
+    """Return the radius of the tightest arc that a train can drive without end, m.
+
+    In a steady turn the origins of two coupled bodies have the radii R and R₁ =
+    √(R² + a² − d²), and the hitch is bent by atan(a/R) + atan(d/R₁).
+
+    Parameters
+    ----------
+    trailers : tuple of TrailerSpec
+        Trailers behind the robot.
+    least : float
+        Radius of the turning circle of the robot alone, m.
+
+    Returns
+    -------
+    float
+        Radius of the origin of the robot, at most `MAX_RADIUS_M`.
+    """
+
+    def fits(radius: float) -> bool:
+        for one in trailers:
+            square = radius * radius + one.hitch * one.hitch - one.length * one.length
+            if square <= 0.0:
+                return False
+            behind = math.sqrt(square)
+            bend = atan(one.hitch / radius) + atan(one.length / behind)
+            if abs(bend) > BEND_SHARE * one.limit:
+                return False
+            radius = behind
+        return True
+
+    low, high = max(least, 1e-3), MAX_RADIUS_M
+    if fits(low):
+        return low
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+class CarGoTo(GoTo):
+    """Controller of `go_to` for robots that cannot turn on the spot.
+
+    It plans by hybrid A* (`botyard.navigation.carplanning`) and follows the path by pure
+    pursuit, forward and in reverse. The way of a robot with trailers has no reverse. Other
+    robots on the path ahead make it wait, and after a while plan again around them. A given
+    path is followed by arcs of the turning circle.
+
+    Parameters
+    ----------
+    robot, seed, **options
+        See `botyard.controllers.goto.GoTo`.
+    """
+
+    def __init__(self, robot: Robot, seed: int, **options: Any) -> None:
+        super().__init__(robot, seed, **options)
+        spec = robot.spec
+        self._radius = RESERVE * train_radius(
+            spec.trailers, max(spec.kinematics.turning_radius, 0.05)
+        )
+        self._discs: Discs = discs_of((spec.outline, *spec.parts))
+        self._girth = self._discs.radius
+        self._lookahead = min(
+            max(LOOKAHEAD * self._radius, LEAST_LOOKAHEAD_M), MOST_LOOKAHEAD_M
+        )
+        self._way: F8 | None = None
+        """Points of the path with headings and directions, see `find_car_path`."""
+        self._tries = 0
+
+    def _make_avoidance(self, seed: int) -> None:
+        """Return None: ORCA chooses velocities to all sides."""
+
+    def _find_path(self, costs: Costmap, pose: WorldPose) -> F8:
+        heading = self._headings[self._route.index]
+        self._way = find_car_path(
+            self._opened(costs, pose),
+            self._discs.offsets,
+            Pose(*pose),
+            self._route.point,
+            heading,
+            self._radius,
+            reverses=not self._robot.spec.trailers,
+        )
+        path: F8 = self._way[:, :2].copy()
+        return path
+
+    def _opened(self, costs: Costmap, pose: WorldPose) -> Costmap:
+        """Return a floor on which the place of the robot itself is free.
+
+        A robot at a wall is nearer to it than its discs allow.
+        """
+        free = costs.costs.copy()
+        half = max(abs(y) for _, y in self._robot.spec.outline)
+        c, s = cosine_sine(pose.th)
+        rows, columns = free.shape
+        reach = max(int(half / costs.resolution), 1)
+        for one in self._discs.offsets:
+            cell = costs.cell((pose.x + one * c, pose.y + one * s))
+            if cell is None:
+                continue
+            i, j = cell
+            j0, j1 = max(j - reach, 0), min(j + reach + 1, rows)
+            i0, i1 = max(i - reach, 0), min(i + reach + 1, columns)
+            free[j0:j1, i0:i1][free[j0:j1, i0:i1] == BLOCKED] = 0
+        return Costmap(free, costs.x, costs.y, costs.resolution)
+
+    def _arrive(self, pose: WorldPose) -> None:
+        # A car cannot turn to the heading at the end of a given path.
+        self._take_next()
+
+    def act(self) -> None:
+        """Command the robot for the next step."""
+        if self._given is not None:
+            super().act()
+            return
+        robot, route = self._robot, self._route
+        sim = robot.simulation
+        if route.is_at_end or sim.time < self._rest_until:
+            halt(robot)
+            return
+
+        pose = robot.truth
+        grid = sim.core.engine.grid
+        # A new map makes the path invalid, and may open one.
+        if self._map is not grid:
+            self._map, self._path, self._progress[0] = grid, None, 0.0
+            self._state, self._message = TripState.DRIVING, ""
+        if self._is_there(pose):
+            self._tries = 0
+            self._take_next()
+            return
+        if self._path is not None and self._is_at_end:
+            # The path has ended too far from its goal: try another one.
+            self._tries, self._path = self._tries + 1, None
+        if self._path is None and (
+            self._state is TripState.NO_PATH or not self._plan(pose)
+        ):
+            halt(robot)
+            return
+
+        self._follow(pose)
+
+    @property
+    def _is_at_end(self) -> bool:
+        assert self._path is not None
+        return float(self._progress[0]) >= len(self._path) - 1
+
+    def _is_there(self, pose: WorldPose) -> bool:
+        goal, heading = self._route.point, self._headings[self._route.index]
+        if hypot(goal[0] - pose.x, goal[1] - pose.y) > self._reached:
+            return False
+        error = (
+            0.0 if heading is None else math.remainder(heading - pose.th, 2.0 * math.pi)
+        )
+        return abs(error) <= self._turned or (
+            self._tries >= TRIES and self._path is not None and self._is_at_end
+        )
+
+    def _leg(self) -> tuple[int, int]:
+        """Return the first and the last point of the present part without a change of
+        direction.
+        """
+        assert self._way is not None
+        ways = self._way[:, 3]
+        last = len(ways) - 1
+        first = min(int(self._progress[0]), last - 1)
+        # The direction of a point is the direction of the way to it.
+        end = first + 1
+        while end < last and ways[end + 1] == ways[first + 1]:
+            end += 1
+        while first > 0 and ways[first] == ways[end]:
+            first -= 1
+        return first, end
+
+    def _follow(self, pose: WorldPose) -> None:
+        if self._given is not None:
+            super()._follow(pose)
+            return
+        robot, way = self._robot, self._way
+        assert way is not None
+        assert self._path is not None
+        now = robot.simulation.time
+        first, end = self._leg()
+        direction = float(way[end, 3])
+        # In reverse the robot drives forward with its heading turned round.
+        th = pose.th if direction > 0.0 else pose.th + math.pi
+        leg = self._extended(way[first : end + 1], direction)
+        progress = np.array([float(self._progress[0]) - first])
+        curvature, _, _, _ = local.pure_pursuit(
+            leg[None],
+            np.array([(pose.x, pose.y, th)]),
+            np.array([self._lookahead]),
+            progress,
+        )[0].tolist()
+        self._progress[0] = first + min(float(progress[0]), end - first)
+        rest = self._rest_of(end, pose, th)
+        if rest <= LEG_END_M:
+            self._progress[0] = float(end)
+
+        to_go = self._left(self._path)
+        if to_go < self._shortest - 0.1:
+            self._shortest, self._since = to_go, now
+            self._state = TripState.DRIVING
+        elif now - self._since > self._patience:
+            self._state = TripState.BLOCKED
+            self._replans += 1
+            self._plan(pose, around=True)
+            return
+
+        if self._is_occupied(pose, end):
+            # Without the turn rate a robot with trailers would turn on the spot; a car
+            # keeps its steering.
+            if robot.spec.kinematics.steers:
+                robot.command(v=0.0)
+            else:
+                halt(robot)
+            return
+        speed = self._speed_for(rest, curvature, end)
+        tightest = self._tightest
+        curvature = max(-tightest, min(tightest, curvature))
+        robot.command(v=direction * speed, w=curvature * self._next_speed(speed))
+
+    def _next_speed(self, wanted: float) -> float:
+        """Return the speed of the robot after the next step, m/s.
+
+        The turn rate follows it, as the wheels turn faster than the robot accelerates: a
+        robot with trailers would turn nearly on the spot first.
+        """
+        robot = self._robot
+        accel = robot.spec.kinematics.limits.accel.x
+        if robot.spec.kinematics.steers or accel <= 0.0:
+            return wanted
+        return min(wanted, abs(robot.velocity.vx) + accel * robot.simulation.dt)
+
+    @property
+    def _tightest(self) -> float:
+        """Greatest curvature that the robot can drive, 1/m."""
+        return RESERVE / self._radius
+
+    def _extended(self, leg: F8, direction: float) -> F8:
+        """Return the points of a leg and one beyond its end, which keeps the heading there."""
+        c, s = cosine_sine(float(leg[-1, 2]))
+        beyond = 2.0 * self._lookahead * direction
+        x, y = leg[-1, :2].tolist()
+        return np.concatenate([leg[:, :2], [[x + beyond * c, y + beyond * s]]])
+
+    def _rest_of(self, end: int, pose: WorldPose, th: float) -> float:
+        """Return how far it is to the end of the present leg, m; negative beyond it."""
+        assert self._path is not None
+        at = min(int(self._progress[0]) + 1, end)
+        along = self._path[at : end + 1]
+        steps = np.diff(along, axis=0)
+        c, s = cosine_sine(th)
+        dx, dy = along[0, 0] - pose.x, along[0, 1] - pose.y
+        lengths = (hypot(float(a), float(b)) for a, b in steps)
+        return float(c * dx + s * dy) + math.fsum(lengths)
+
+    def _speed_for(self, rest: float, curvature: float, end: int) -> float:
+        """Return the speed from which the robot stops at the end of a leg, m/s."""
+        limits = self._robot.spec.kinematics.limits
+        speed = self._speed
+        decel = limits.decel.x
+        if decel > 0.0:
+            speed = min(speed, math.sqrt(2.0 * BRAKING * decel * max(rest, 0.0)))
+        speed = min(speed, max(rest, 0.0) / APPROACH_S * 2.0)
+        if abs(curvature) * speed > limits.max_speed.a:
+            speed = limits.max_speed.a / abs(curvature)
+        return max(speed, SLOWEST)
+
+    def _is_occupied(self, pose: WorldPose, end: int) -> bool:
+        """Return whether a robot is on the path ahead, as far as this one must see."""
+        avoided = self._avoided(pose)
+        if not avoided.any():
+            return False
+        robot, way = self._robot, self._way
+        assert way is not None
+        sim = robot.simulation
+        speed, decel = abs(robot.velocity.vx), robot.spec.kinematics.limits.decel.x
+        ahead = self._discs.radius + STOP_GAP_M + speed * sim.dt
+        if decel > 0.0:
+            ahead += speed * speed / (2.0 * decel)
+        first = int(self._progress[0])
+        gone, x0, y0 = 0.0, pose.x, pose.y
+        rows = np.flatnonzero(avoided)
+        others = sim.snapshot.state.pose[rows, :2]
+        radii = sim.core.engine.bodies.radius[rows]
+        for x, y, th, _ in way[first + 1 : end + 1].tolist():
+            gone += hypot(x - x0, y - y0)
+            x0, y0 = x, y
+            if gone > ahead:
+                break
+            c, s = cosine_sine(th)
+            for one in self._discs.offsets:
+                dx, dy = others[:, 0] - x - one * c, others[:, 1] - y - one * s
+                gaps = np.sqrt(dx * dx + dy * dy) - radii - self._discs.radius
+                if (gaps < self._safety).any():
+                    return True
+        return False
+
+    def get_state(self) -> list[Any]:
+        """Return the state, see `botyard.controllers.base.Controller`.
+
+        Returns
+        -------
+        list
+            State of `GoTo`, path with headings and directions, and number of tries.
+        """
+        return [
+            super().get_state(),
+            None if self._way is None else self._way.tolist(),
+            self._tries,
+        ]
+
+    def set_state(self, state: Any) -> None:
+        """Restore a state, see `botyard.controllers.base.Controller`.
+
+        Parameters
+        ----------
+        state : list
+            The state, as from `get_state`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid.
+        """
+        base, points, tries = state
+        way = None if points is None else np.array(points, np.float64)
+        if way is not None and (
+            way.ndim != 2
+            or way.shape[1] != 4
+            or len(way) < 2
+            or not np.isfinite(way).all()
+            or not (np.abs(way[:, 3]) == 1.0).all()
+        ):
+            raise ValueError("expected a path of points x, y, th and directions")
+        count = int(finite(tries))
+        super().set_state(base)
+        if self._path is not None and (way is None or len(way) != len(self._path)):
+            raise ValueError("expected a heading and a direction for each point")
+        self._way, self._tries = way, count
+
+
+__all__ = ["CarGoTo", "go_to", "needs_arcs", "train_radius"]

@@ -1,0 +1,133 @@
+"""Course of all robots over the last minutes, for the charts of the page (`Courses`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.protocols.webgui.pushes import CourseResult
+from botyard.sim.simulation import Simulation
+
+SPACING_S: Final = 0.5
+"""Simulated time between two samples, s."""
+MAX_SAMPLES: Final = 600
+"""Largest number of samples of a robot: five minutes."""
+MAX_BYTES: Final = 32 * 2**20
+"""Largest memory of all samples, bytes; with more robots, fewer samples are kept."""
+VALUES: Final = 3
+"""Values of a robot in a sample: speed, m/s, yaw rate, rad/s, error of odometry, m."""
+LEAST_SAMPLES: Final = 20
+
+
+class Courses:
+    """Ring of samples of all robots.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world, which is only read. Samples are taken after its steps.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._names: tuple[str, ...] = ()
+        # Samples, oldest first from `_begin` on: times (m,), values (m, robots, VALUES).
+        self._times: NDArray[np.float64] = np.zeros(0)
+        self._values: NDArray[np.float32] = np.zeros((0, 0, VALUES), np.float32)
+        self._head = self._count = 0
+        self._next = -np.inf
+        sim.after_step(self.sample)
+
+    def sample(self, _: object = None) -> None:
+        """Take a sample if one is due; call it between two steps."""
+        sim = self._sim
+        time = sim.time
+        if time < self._next and time >= self._next - SPACING_S - 1e-9:
+            return
+        if time < self._next - SPACING_S - 1e-9:
+            self._forget_after(time)
+        self._next = time + SPACING_S
+        names = tuple(sim.robots)
+        if names != self._names:
+            self._renumber(names)
+        if not len(self._times):
+            return
+        velocity = sim.fleet.velocities
+        off = sim.fleet.odometry_in_world[:, :2] - sim.fleet.poses[:, :2]
+        values = self._values[self._head]
+        speed = _lengths(velocity)
+        values[:, 0] = np.where(velocity[:, 0] < 0.0, -speed, speed)
+        values[:, 1] = velocity[:, 2]
+        values[:, 2] = _lengths(off)
+        self._times[self._head] = time
+        self._head = (self._head + 1) % len(self._times)
+        self._count = min(self._count + 1, len(self._times))
+
+    def _order(self) -> NDArray[np.int64]:
+        """Return the slots of the samples, oldest first."""
+        size = max(len(self._times), 1)
+        return (self._head - self._count + np.arange(self._count)) % size
+
+    def _forget_after(self, time: float) -> None:
+        """Drop the samples after a time to which the world was set back."""
+        size = max(len(self._times), 1)
+        while self._count and self._times[(self._head - 1) % size] >= time:
+            self._head = (self._head - 1) % size
+            self._count -= 1
+
+    def _renumber(self, names: tuple[str, ...]) -> None:
+        """Make room for other robots, and keep the samples of robots that are still there."""
+        size = MAX_BYTES // (4 * VALUES * max(len(names), 1))
+        size = max(LEAST_SAMPLES, min(MAX_SAMPLES, size)) if names else 0
+        order = self._order()[-size:] if size else np.zeros(0, np.int64)
+        times = np.zeros(size)
+        values = np.full((size, len(names), VALUES), np.nan, np.float32)
+        before = {name: k for k, name in enumerate(self._names)}
+        kept = [(k, before[name]) for k, name in enumerate(names) if name in before]
+        times[: len(order)] = self._times[order]
+        if kept and len(order):
+            new, old = (list(column) for column in zip(*kept, strict=True))
+            values[: len(order), new] = self._values[np.ix_(order, old)]
+        self._names, self._times, self._values = names, times, values
+        self._count = len(order)
+        self._head = self._count % max(size, 1)
+
+    def of(self, name: str, until: float | None) -> CourseResult:
+        """Return the course of a robot.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot; one that is gone has no course.
+        until : float, optional
+            Time of the last sample, s; by default the present.
+
+        Returns
+        -------
+        CourseResult
+            Samples, oldest first; without any, its lists are empty.
+        """
+        if name not in self._names:
+            return CourseResult(name=name, time=[], v=[], w=[], error=[])
+        order = self._order()
+        values = self._values[order, self._names.index(name)]
+        times = self._times[order]
+        use = np.isfinite(values[:, 0])
+        if until is not None:
+            use &= times <= until + 1e-9
+        v, w, error = values[use].T.round(4).tolist() if use.any() else ([], [], [])
+        return CourseResult(
+            name=name, time=times[use].round(3).tolist(), v=v, w=w, error=error
+        )
+
+
+def _lengths(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the lengths of vectors, whose first two columns are x and y."""
+    x, y = vectors[:, 0], vectors[:, 1]
+    found: NDArray[np.float64] = np.sqrt(x * x + y * y)
+    return found
+
+
+__all__ = ["SPACING_S", "Courses"]

@@ -1,0 +1,405 @@
+"""Actions of Nav2 on the simulator's own planner, for programs without a Nav2.
+
+A fleet program, an adapter of Open-RMF or ``ros2 action send_goal`` finds the actions
+of a robot under Nav2's names. The controller ``go_to`` drives.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time as wall
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.control import GoTo
+from botyard.control.trips import MAX_CORNERS
+from botyard.errors import BotyardError
+from botyard.geometry import Pose
+from botyard.interfaces.ros.members import Context
+from botyard.names import shown
+from botyard.navigation.paths import simplified
+from botyard.navigation.planning import NoPathError, Obstruction
+from botyard.numerics.elementary import atan2, hypot
+from botyard.protocols.ros_messages.actions import ActionServer, Goal, Status
+from botyard.protocols.ros_messages.frames import MAP
+from botyard.protocols.ros_messages.graphoffers import Topic
+from botyard.protocols.ros_messages.messages import Stamp, yaw_of
+from botyard.protocols.ros_messages.nav2 import PACKAGE, Code, actions
+from botyard.protocols.ros_messages.typenames import snake_case
+from botyard.sim.simulation import Robot
+from botyard.sim.trips import Trip, TripState
+
+F8 = NDArray[np.float64]
+
+SPACING_M: Final = 0.1
+"""Spacing of the poses of a path, m."""
+FEEDBACK_S: Final = 0.1
+"""Least simulated time between two messages of feedback, s."""
+MAX_POSES: Final = 10_000
+"""Largest number of poses of a path to follow."""
+SMOOTH_M: Final = 0.005
+"""Greatest distance of a path that is followed from the path of a goal, m."""
+METHOD: Final = "a_star_ps"
+"""Method of planning: theta* is up to 30 times as slow, and at most 3 % shorter."""
+_PLANNING: Final = {
+    Obstruction.START_OUTSIDE: Code.START_OUTSIDE_MAP,
+    Obstruction.GOAL_OUTSIDE: Code.GOAL_OUTSIDE_MAP,
+    Obstruction.START_BLOCKED: Code.START_OCCUPIED,
+    Obstruction.GOAL_BLOCKED: Code.GOAL_OCCUPIED,
+    Obstruction.NO_PASSAGE: Code.NO_VALID_PATH,
+}
+
+
+class _Codes(NamedTuple):
+    """Codes of the result of an action that drives: as a last resort, and for frames."""
+
+    unknown: Code
+    frame: Code
+
+
+_CODES: Final = {
+    "NavigateToPose": _Codes(Code.UNKNOWN, Code.TF_ERROR),
+    "NavigateThroughPoses": _Codes(Code.THROUGH_UNKNOWN, Code.THROUGH_TF_ERROR),
+    "FollowPath": _Codes(Code.CONTROLLER_UNKNOWN, Code.CONTROLLER_TF_ERROR),
+}
+
+
+class _Task(NamedTuple):
+    """Goal that the robot drives for.
+
+    Attributes
+    ----------
+    goal : Goal
+        The goal.
+    action : str
+        Name of the action.
+    program : object
+        Program that drives.
+    total : int
+        Number of its poses.
+    """
+
+    goal: Goal
+    action: str
+    program: object
+    total: int
+
+
+class Nav2Actions:
+    """Actions of one robot that drive it or plan its paths.
+
+    Parameters
+    ----------
+    context : Context
+        Shared parts of the graph.
+    robot : Robot
+        The robot.
+    topic : callable
+        Returns the absolute name of a topic of the robot.
+    defer : callable
+        Calls a function soon, after the present request has been answered.
+
+    Attributes
+    ----------
+    servers : list of ActionServer
+        The actions.
+    topics : list of Topic
+        The topic ``plan``, and those of the actions.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        robot: Robot,
+        topic: Callable[[str], str],
+        defer: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._c, self._robot = context, robot
+        self._task: _Task | None = None
+        self._told = 0.0
+        self._path: tuple[tuple[float, float], ...] = ()
+        navigate = partial(self._navigate, "NavigateToPose")
+        through = partial(self._navigate, "NavigateThroughPoses")
+        about: dict[str, tuple[Callable[[Goal], None], str]] = {
+            "NavigateToPose": (navigate, "drive to a pose, on a planned path"),
+            "NavigateThroughPoses": (through, "drive to poses, one by one"),
+            "ComputePathToPose": (self._compute, "plan a path, and return it"),
+            "FollowPath": (self._follow, "drive on a given path to its end"),
+        }
+        self.servers = [
+            ActionServer(
+                topic(snake_case(name)),
+                f"{PACKAGE}/{name}",
+                context.types,
+                about[name][0],
+                stamp=context.stamp,
+                clock=wall.monotonic,
+                defer=defer,
+                about=about[name][1],
+                operation=GoTo,
+            )
+            for name in actions(context.types.distro)
+        ]
+        self._plan = Topic(
+            topic("plan"),
+            "nav_msgs/Path",
+            lambda stamp: self._path_message(stamp, self._path),
+            "path of the present trip, when it is planned",
+            version=lambda: self._path,
+            queue=1,
+        )
+        self.topics = [self._plan, *(t for s in self.servers for t in s.topics)]
+
+    def tick(self) -> None:
+        """Report the progress of the present goal, after a step."""
+        for server in self.servers:
+            server.expire()
+        trip = self._robot.trip
+        self._path = () if trip is None else trip.path
+        task = self._task
+        if task is None:
+            return
+        codes = _CODES[task.action]
+        if not task.goal.is_active:
+            self._task = None
+        elif task.goal.is_canceling:
+            self._stop(task)
+            self._end(task.goal, Status.CANCELED, Code.NONE, "")
+        elif trip is None or self._current() is not task.program:
+            text = "another controller drives the robot"
+            self._end(task.goal, Status.ABORTED, codes.unknown, text)
+        elif trip.state is TripState.ARRIVED:
+            self._end(task.goal, Status.SUCCEEDED, Code.NONE, "")
+        elif trip.state is TripState.NO_PATH:
+            self._stop(task)
+            follows = task.action == "FollowPath"
+            code = Code.NO_VALID_CONTROL if follows else self._why(trip)
+            self._end(task.goal, Status.ABORTED, code, trip.message)
+        elif task.action == "FollowPath" and trip.state is TripState.BLOCKED:
+            # The behavior tree of a client plans again, not this action.
+            self._stop(task)
+            text = "the robot makes no progress on the path"
+            self._end(task.goal, Status.ABORTED, Code.FAILED_TO_MAKE_PROGRESS, text)
+        else:
+            self._feedback(task, trip)
+
+    def close(self) -> None:
+        """End the goal of a robot that was removed."""
+        if self._task is not None:
+            code = _CODES[self._task.action].unknown
+            self._end(self._task.goal, Status.ABORTED, code, "the robot is gone")
+
+    # -- work of goals
+
+    def _navigate(self, action: str, goal: Goal) -> None:
+        """Execute a goal of NavigateToPose or NavigateThroughPoses."""
+        request = goal.request
+        poses = request.poses if hasattr(request, "poses") else [request.pose]
+        self._preempt()
+        wrong = self._wrong_frame(poses)
+        if wrong:
+            self._end(goal, Status.ABORTED, _CODES[action].frame, wrong)
+            return
+        goals = tuple(tuple(_pose(one.pose)) for one in poses)
+        self._drive(action, goal, len(poses), _CODES[action].unknown, goals=goals)
+
+    def _follow(self, goal: Goal) -> None:
+        """Execute a goal of FollowPath."""
+        path = goal.request.path
+        self._preempt()
+        wrong = self._wrong_frame([path])
+        if wrong:
+            self._end(goal, Status.ABORTED, Code.CONTROLLER_TF_ERROR, wrong)
+            return
+        poses = [_pose(one.pose) for one in path.poses[: MAX_POSES + 1]]
+        if not 1 <= len(poses) <= MAX_POSES:
+            text = f"expected a path of 1 to {MAX_POSES} poses, found {len(path.poses)}"
+            self._end(goal, Status.ABORTED, Code.INVALID_PATH, text)
+            return
+        corners = np.array([pose[:2] for pose in poses])
+        if np.isfinite(corners).all():
+            corners = simplified(corners, SMOOTH_M, MAX_CORNERS)
+        self._drive(
+            "FollowPath",
+            goal,
+            1,
+            Code.INVALID_PATH,
+            goals=(tuple(poses[-1]),),
+            path=tuple(map(tuple, corners.tolist())),
+        )
+
+    def _preempt(self) -> None:
+        """End the present goal, whose place a new one takes.
+
+        As Nav2's servers do, with an empty result (nav2_util, simple_action_server.hpp).
+        """
+        before, self._task = self._task, None
+        if before is not None and before.goal.is_active:
+            self._end(before.goal, Status.ABORTED, Code.NONE, "another goal came")
+
+    def _drive(
+        self, action: str, goal: Goal, total: int, refused: Code, **trip: Any
+    ) -> None:
+        """Start a trip; end the goal with a code if the trip is refused."""
+        try:
+            self._c.do(GoTo(robot=self._robot.name, **trip))
+        except BotyardError as error:
+            self._end(goal, Status.ABORTED, refused, str(error))
+            return
+        if not total:
+            self._end(goal, Status.SUCCEEDED, Code.NONE, "")
+            return
+        self._task, self._told = _Task(goal, action, self._current(), total), -math.inf
+
+    def _why(self, trip: Trip) -> Code:
+        """Return the planner's code for a goal without a path."""
+        try:
+            self._planned(self._robot.truth, trip.goal)
+        except NoPathError as error:
+            return _PLANNING[error.reason]
+        # Only bodies are in the way.
+        return Code.NO_VALID_PATH
+
+    def _planned(self, start: Sequence[float], end: Sequence[float]) -> F8:
+        """Return the corners of a path between walls, (n, 2), m."""
+        robot = self._robot
+        floors = robot.simulation.core.floors
+        floor = floors.of(robot.spec.radius, [start[:2], end[:2]])
+        # As the controller that drives there.
+        return floor.path(start[:2], end[:2], METHOD)
+
+    def _compute(self, goal: Goal) -> None:
+        """Execute a goal of ComputePathToPose."""
+        request, robot = goal.request, self._robot
+        poses = [request.goal, *([request.start] if request.use_start else [])]
+        wrong = self._wrong_frame(poses)
+        if wrong:
+            self._end(goal, Status.ABORTED, Code.PLANNER_TF_ERROR, wrong)
+            return
+        end = _pose(request.goal.pose)
+        start = _pose(request.start.pose) if request.use_start else robot.truth
+        begin = wall.perf_counter()
+        try:
+            path = self._planned(start, end)
+        except NoPathError as error:
+            self._end(goal, Status.ABORTED, _PLANNING[error.reason], str(error))
+            return
+        except BotyardError as error:
+            self._end(goal, Status.ABORTED, Code.NO_VALID_PATH, str(error))
+            return
+        points = [(x, y) for x, y in path.tolist()]
+        goal.end(
+            Status.SUCCEEDED,
+            path=self._path_message(self._c.stamp(), points, end.th),
+            planning_time=self._duration(wall.perf_counter() - begin),
+        )
+
+    def _current(self) -> object:
+        return self._c.hub.sim.core.programs.all.get(self._robot.name, (None,))[-1]
+
+    def _stop(self, task: _Task) -> None:
+        # Another controller must not be ended.
+        if self._current() is task.program:
+            self._c.do(GoTo(robot=self._robot.name, goals=()))
+
+    def _end(self, goal: Goal, status: Status, code: Code, text: str) -> None:
+        if self._task is not None and goal is self._task.goal:
+            self._task = None
+        goal.end(status, error_code=int(code), error_msg=text)
+
+    def _wrong_frame(self, poses: Sequence[Any]) -> str:
+        """Return why poses cannot be used; empty if they can."""
+        for pose in poses:
+            frame = str(pose.header.frame_id)
+            if frame not in ("", MAP):
+                return f'expected poses in the frame "{MAP}", found {shown(frame)}'
+        return ""
+
+    # -- messages
+
+    def _feedback(self, task: _Task, trip: Trip) -> None:
+        now = self._c.hub.sim.time
+        if now - self._told < FEEDBACK_S - 1e-6:
+            return
+        self._told = now
+        speed = hypot(self._robot.velocity.vx, self._robot.velocity.vy)
+        # Each action has the fields that its messages name.
+        task.goal.feedback(
+            current_pose=self._stamped(self._c.stamp(), self._robot.truth),
+            navigation_time=self._duration(now - trip.started),
+            # A robot that stands gives no estimate.
+            estimated_time_remaining=self._duration(
+                trip.distance_left / speed if speed > 0.01 else 0.0
+            ),
+            number_of_recoveries=min(trip.replans, 32767),
+            distance_remaining=trip.distance_left,
+            number_of_poses_remaining=task.total - trip.goals_reached,
+            distance_to_goal=trip.distance_left,
+            speed=speed,
+        )
+
+    def _duration(self, seconds: float) -> Any:
+        whole = math.floor(seconds)
+        return self._c.types.filled(
+            "builtin_interfaces/Duration",
+            {"sec": whole, "nanosec": int((seconds - whole) * 1e9)},
+        )
+
+    def _stamped(self, stamp: Stamp, pose: Pose) -> Any:
+        messages = self._c.messages
+        return self._c.types["geometry_msgs/PoseStamped"](
+            messages.header(stamp, MAP), messages.pose(pose)
+        )
+
+    def _path_message(
+        self,
+        stamp: Stamp,
+        corners: Sequence[tuple[float, float]],
+        last: float | None = None,
+    ) -> Any:
+        """Return a path as nav_msgs/Path, with poses along it.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time for the headers.
+        corners : sequence of (float, float)
+            Corners, m.
+        last : float, optional
+            Heading of the last pose, rad; by default along the path.
+        """
+        poses: list[Pose] = []
+        for (ax, ay), (bx, by) in itertools.pairwise(corners):
+            away = hypot(bx - ax, by - ay)
+            count = max(1, math.ceil(away / SPACING_M))
+            heading = atan2(by - ay, bx - ax)
+            poses += [
+                Pose(ax + s * (bx - ax), ay + s * (by - ay), heading)
+                for s in np.arange(count) / count
+            ]
+        if corners:
+            end = poses[-1].th if poses else 0.0
+            poses.append(Pose(*corners[-1], end if last is None else last))
+        stamped = partial(self._stamped, stamp)
+        message = self._c.types.filled(
+            "nav_msgs/Path", {"poses": [stamped(pose) for pose in poses]}
+        )
+        message.header = self._c.messages.header(stamp, MAP)
+        return message
+
+
+def _pose(message: Any) -> Pose:
+    """Return a geometry_msgs/Pose as x, y and yaw."""
+    return Pose(
+        float(message.position.x),
+        float(message.position.y),
+        yaw_of(message.orientation),
+    )
+
+
+__all__ = ["Nav2Actions"]

@@ -1,0 +1,109 @@
+"""Check of the parts of a robot model that follow from its kind of drive."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from botyard.errors import ModelError
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.kinematics import Drive, FourWheels, Kinematics, Steering
+from botyard.model.trailers import MAX_TRAILERS, TrailerSpec
+from botyard.numerics.elementary import tan
+
+MAX_WHEEL_RATIO = 2.0
+"""Largest ratio of the diameters of two wheels; its inverse is the smallest."""
+
+
+class DriveParts(Protocol):
+    """Parts of a robot model that `check_drive` compares; see `RobotSpec`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def drive(self) -> Drive: ...
+    @property
+    def wheel_ratio(self) -> float: ...
+    @property
+    def kinematics(self) -> Kinematics: ...
+    @property
+    def steering(self) -> Steering | None: ...
+    @property
+    def wheels(self) -> FourWheels | None: ...
+    @property
+    def trailers(self) -> tuple[TrailerSpec, ...]: ...
+    @property
+    def dynamics(self) -> DynamicsSpec | None: ...
+
+
+def check_drive(spec: DriveParts) -> None:
+    """Check that wheels and steering of a robot model fit its kind of drive.
+
+    Parameters
+    ----------
+    spec : DriveParts
+        Model of the robot.
+
+    Raises
+    ------
+    ModelError
+        A part is missing, does not belong to the drive, or is out of its range.
+    """
+    if not 1.0 / MAX_WHEEL_RATIO <= spec.wheel_ratio <= MAX_WHEEL_RATIO:
+        raise ModelError(
+            f"robot {spec.name}: odometry.wheel_ratio must be from "
+            f"{1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "
+            f"found {spec.wheel_ratio:g}"
+        )
+
+    # UMBmark's model of unequal wheels needs two wheels on one axle.
+    if spec.wheel_ratio != 1.0 and not spec.kinematics.measures_by_pair:
+        raise ModelError(
+            f"robot {spec.name}: odometry.wheel_ratio needs two "
+            "driven wheels (drive diff, skid or ackermann)"
+        )
+
+    if spec.kinematics.steers != (spec.steering is not None):
+        raise ModelError(
+            f"robot {spec.name}: expected steering with the drives ackermann and "
+            f"tricycle alone, found {spec.steering!r} with the drive "
+            f"{spec.drive.name.lower()}"
+        )
+
+    wheels = spec.wheels
+    if (spec.drive in (Drive.SKID, Drive.MECANUM)) != (wheels is not None):
+        raise ModelError(
+            f"robot {spec.name}: expected wheels with the drives skid and mecanum "
+            f"alone, found {wheels!r} with the drive {spec.drive.name.lower()}"
+        )
+    if wheels is not None and wheels.slide and spec.kinematics.moves_sideways:
+        raise ModelError(
+            f"robot {spec.name}: wheels: expected slide with the drive skid alone, "
+            f"found {wheels.slide:g} m"
+        )
+
+    if len(spec.trailers) > MAX_TRAILERS:
+        raise ModelError(
+            f"robot {spec.name}: expected at most {MAX_TRAILERS} trailers, found "
+            f"{len(spec.trailers)}"
+        )
+    # Trailers follow exactly, and weigh nothing.
+    if spec.trailers and (spec.dynamics is not None or not spec.kinematics.drives):
+        raise ModelError(
+            f"robot {spec.name}: trailers: expected a robot with a drive and without "
+            "dynamics"
+        )
+
+    steering = spec.steering
+    if (
+        steering is not None
+        and spec.drive is Drive.ACKERMANN
+        and spec.kinematics.half_track * tan(steering.limit) >= abs(steering.wheelbase)
+    ):
+        raise ModelError(
+            f"robot {spec.name}: expected a steering limit at which the inner wheel "
+            f"turns by less than 90°, found {steering.limit:g} rad with a wheelbase "
+            f"of {steering.wheelbase:g} m and a track of {spec.kinematics.track:g} m"
+        )
+
+
+__all__ = ["MAX_WHEEL_RATIO", "check_drive"]

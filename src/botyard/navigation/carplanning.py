@@ -1,0 +1,217 @@
+"""Paths of car-like robots on a raster map: hybrid A*."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.geometry import Outline, Pose
+from botyard.navigation.kernels import carplanning as kernels
+from botyard.navigation.kernels.carplanning import EXHAUSTED, CarRules, Tree
+from botyard.navigation.kernels.planning import Search
+from botyard.navigation.planning import BLOCKED, Costmap, NoPathError, Obstruction
+from botyard.numerics.elementary import hypot
+
+F8 = NDArray[np.float64]
+MAX_STATES: Final = 200_000
+"""Greatest number of states of a search, which bounds its time and memory."""
+MAX_NODES: Final = 16_000_000
+"""Greatest number of cells of the lattice: a larger map gets larger cells."""
+HEADINGS: Final = 72
+"""Number of headings of the lattice, 5° each."""
+BACK, SWITCH, BEND = 2.0, 1.0, 0.05
+"""Cost of a metre in reverse, of a change of direction, in radii of the turning circle, and
+share by which the tightest arc costs more."""
+MAX_DISCS: Final = 8
+"""Greatest number of discs that cover a body."""
+SPACING_M: Final = 0.05
+"""Distance of the points of a path, m."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discs:
+    """Equal discs on the x axis of a body that cover it.
+
+    Attributes
+    ----------
+    radius : float
+        Radius of each disc, m.
+    offsets : tuple of float
+        Places of the centres in front of the origin, m.
+    """
+
+    radius: float
+    offsets: tuple[float, ...]
+
+
+def discs_of(parts: Sequence[Outline]) -> Discs:
+    """Return discs that cover a body.
+
+    Parameters
+    ----------
+    parts : sequence of outlines
+        Polygons of the body in its frame, m.
+    """
+    xs = [x for part in parts for x, _ in part]
+    half = max(abs(y) for part in parts for _, y in part)
+    low, size = min(xs), max(xs) - min(xs)
+    # Discs a little wider than the body: more of them would gain little.
+    count = min(MAX_DISCS, max(1, math.ceil(size / max(1.2 * half, 1e-3))))
+    width = size / count
+    return Discs(
+        hypot(half, 0.5 * width),
+        tuple(low + (k + 0.5) * width for k in range(count)),
+    )
+
+
+def find_car_path(
+    costs: Costmap,
+    offsets: Sequence[float],
+    start: Pose,
+    goal: tuple[float, float],
+    heading: float | None,
+    radius: float,
+    *,
+    reverses: bool = True,
+    max_states: int = MAX_STATES,
+) -> F8:
+    """Return a path of arcs and lines that a car-like robot can drive.
+
+    Parameters
+    ----------
+    costs : Costmap
+        Raster on which each disc of the body is a point.
+    offsets : sequence of float
+        Places of the discs on the x axis of the body, m, see `discs_of`.
+    start : Pose
+        Pose of the robot, m, m, rad.
+    goal : (float, float)
+        Goal of its origin, m.
+    heading : float or None
+        Heading at the goal, rad; None: any.
+    radius : float
+        Radius of the tightest arc, m, above 0.
+    reverses : bool
+        Whether the robot may also drive in reverse.
+    max_states : int
+        Greatest number of states of the search.
+
+    Returns
+    -------
+    (n, 4) float64
+        Points at most `SPACING_M` apart: x and y, m, heading, rad, and direction of the
+        way that leads to the point, 1 forward, −1 in reverse. The first point is `start`
+        with the direction of the second one; n ≥ 2.
+
+    Raises
+    ------
+    NoPathError
+        There is no path, or none was found within `max_states`.
+    """
+    # The checks of a disc, with their reasons.
+    costs.path((start.x, start.y), goal, "a_star")
+    edge = max(costs.resolution, 0.25 * radius)
+    rows, columns = costs.costs.shape
+    width, height = columns * costs.resolution, rows * costs.resolution
+    edge = max(edge, math.sqrt(width * height * HEADINGS / MAX_NODES))
+    rules = CarRules(
+        x=costs.x,
+        y=costs.y,
+        resolution=costs.resolution,
+        edge=edge,
+        columns=math.ceil(width / edge),
+        rows=math.ceil(height / edge),
+        headings=HEADINGS,
+        curvature=1.0 / radius,
+        # A move leaves its cell of the lattice.
+        stride=1.5 * edge,
+        back=BACK,
+        switch=SWITCH * radius,
+        bend=BEND,
+        reverses=int(reverses),
+        has_heading=int(heading is not None),
+    )
+    bordered = np.pad(costs.costs, 1, constant_values=BLOCKED)
+    cell = costs.cell(goal)
+    assert cell is not None
+    field = _search(bordered.size)
+    kernels.fill_field(bordered, (cell[1] + 1) * (columns + 2) + cell[0] + 1, field)
+    search, tree = (
+        _search(max_states),
+        Tree(
+            pose=np.empty((max_states, 3)),
+            move=np.zeros((max_states, 2)),
+            node=np.zeros(max_states, np.int32),
+            state=np.zeros(rules.columns * rules.rows * HEADINGS, np.int32),
+            shot=np.zeros((3, 3)),
+            work=np.zeros((4, 3)),
+            parts=np.zeros((3, 2)),
+        ),
+    )
+    found = kernels.plan_car(
+        costs.costs,
+        np.array(offsets, np.float64),
+        field.length,
+        np.array(start, np.float64),
+        np.array([*goal, 0.0 if heading is None else heading]),
+        rules,
+        search,
+        tree,
+    )
+    if found < 0:
+        raise NoPathError(
+            Obstruction.NO_TIME if found == EXHAUSTED else Obstruction.NO_ARC,
+            goal,
+            None,
+        )
+
+    chain = [found]
+    while search.before[chain[-1]] >= 0:
+        chain.append(int(search.before[chain[-1]]))
+    arcs = [(*tree.move[k].tolist(), rules.stride) for k in chain[-2::-1]]
+    arcs += [tuple(one) for one in tree.shot.tolist() if one[2] > 0.0]
+    return sampled(start, arcs)
+
+
+def sampled(start: Pose, arcs: Sequence[tuple[float, float, float]]) -> F8:
+    """Return the points of a path of arcs, (n, 4), see `find_car_path`.
+
+    Parameters
+    ----------
+    start : Pose
+        Pose at the start, m, m, rad.
+    arcs : sequence of (float, float, float)
+        Direction, 1 or −1, turn per metre, rad/m, and length of each arc, m.
+    """
+    x, y, th = start
+    points = [(x, y, th, arcs[0][0] if arcs else 1.0)]
+    for direction, turn, length in arcs:
+        count = max(1, math.ceil(length / SPACING_M))
+        points += [
+            (
+                *kernels.advanced(x, y, th, direction, turn, length * k / count),
+                direction,
+            )
+            for k in range(1, count + 1)
+        ]
+        x, y, th = points[-1][:3]
+    # A robot at its goal has a path of two points.
+    return np.array(points if len(points) > 1 else points * 2)
+
+
+def _search(count: int) -> Search:
+    return Search(
+        length=np.full(count, math.inf),
+        before=np.empty(count, np.int32),
+        heap=np.empty(count, np.int32),
+        key=np.empty(count),
+        position=np.zeros(count, np.int32),
+    )
+
+
+__all__ = ["MAX_STATES", "Discs", "discs_of", "find_car_path", "sampled"]

@@ -1,0 +1,69 @@
+"""Stages of a session, and its handshake, which the client drives.
+
+The order is SYNC0 → SYNC1 → SYNC2 → OPEN (pioneer-protocol §3).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from botyard.protocols.pioneer.commands import C, P
+
+
+class Stage(Enum):
+    """Stage of a session: the handshake's states, open, and closed."""
+
+    SYNC0 = auto()
+    SYNC1 = auto()
+    SYNC2 = auto()
+    # The handshake is complete, but there are no SIPs yet.
+    READY = auto()
+    OPEN = auto()
+    CLOSED = auto()
+
+
+# Stage after each SYNC packet, whatever the stage before: a packet out of order moves
+# the handshake to the packet's own place (HSK-007).
+STAGE_AFTER_SYNC: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
+
+
+def in_handshake(stage: Stage, number: int) -> bool:
+    """Return whether a packet's number belongs to the handshake at this stage.
+
+    After the handshake, a client that lost the answer may start over, but not with
+    SYNC1: from then on, this number means OPEN.
+
+    Parameters
+    ----------
+    stage : Stage
+        Stage before the packet.
+    number : int
+        ID of the client's packet: 0 to 2 are SYNC0 to SYNC2.
+    """
+    return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (
+        stage is Stage.READY and number in (P.SYNC0, P.SYNC2)
+    )
+
+
+def stage_after(stage: Stage, number: int) -> Stage:
+    """Return the stage after a client's packet of this number, from `stage`.
+
+    The function follows the handshake of §3 without its effects, for programs that only
+    observe a session.
+
+    Parameters
+    ----------
+    stage : Stage
+        Stage before the packet.
+    number : int
+        ID of the client's packet.
+    """
+    if in_handshake(stage, number):
+        return STAGE_AFTER_SYNC.get(number, stage)
+    if number == C.OPEN:
+        return Stage.OPEN
+    return Stage.CLOSED if number == C.CLOSE else stage
+
+
+__all__ = ["Stage", "in_handshake", "stage_after"]

@@ -1,0 +1,88 @@
+"""Samples, and the state that all readers of a participant share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from botyard.protocols.rtps.agenda import Agenda
+from botyard.protocols.rtps.callbacks import Callbacks
+from botyard.protocols.rtps.events import Events
+from botyard.protocols.rtps.fragments import Assembly
+from botyard.protocols.rtps.limits import (
+    MAX_ASSEMBLY_BYTES,
+    MAX_TOTAL_HELD_BYTES,
+)
+from botyard.protocols.rtps.parameters import Identity
+from botyard.protocols.shares import Shares
+
+P = TypeVar("P")
+"""Type of the state that a reader keeps of a writer.
+
+It stands for `WriterProxy`, whose module imports this one.
+"""
+
+
+class Sample(NamedTuple):
+    """Sample with its metadata.
+
+    Attributes
+    ----------
+    payload : bytes
+        Payload with its 4 bytes of encapsulation.
+    writer : bytes
+        GUID of the writer.
+    number : int
+        Sequence number at the writer, from 1.
+    related : Identity or None
+        Related sample identity.
+    stamp : float
+        Time at which it was sent, s since 1970; 0 if unknown.
+    status : int
+        `parameters.DISPOSED`, `parameters.UNREGISTERED`, both or 0; other than 0 only
+        from built-in writers.
+    key : bytes
+        Key hash, only from built-in writers.
+    """
+
+    payload: bytes
+    writer: bytes
+    number: int
+    related: Identity | None = None
+    stamp: float = 0.0
+    status: int = 0
+    key: bytes = b""
+
+
+@dataclass(slots=True)
+class Inbox(Generic[P]):
+    """State that readers share.
+
+    Attributes
+    ----------
+    asking : Agenda
+        Schedule of requests to writers.
+    assembling : dict of WriterProxy
+        Writers with samples that are reassembled from fragments.
+    assemblies : dict of Assembly
+        These samples, by writer and number: readers of one topic share them.
+    budget : Shares
+        Memory budget of these samples.
+    held : Shares
+        Memory budget of all samples that wait for missing ones.
+    events : Events
+        Log of events.
+    callbacks : Callbacks
+        Calls into programs.
+    """
+
+    events: Events
+    callbacks: Callbacks
+    asking: Agenda[P] = field(default_factory=Agenda)
+    assembling: dict[P, None] = field(default_factory=dict)
+    assemblies: dict[tuple[bytes, int], Assembly[P]] = field(default_factory=dict)
+    budget: Shares = field(default_factory=lambda: Shares(MAX_ASSEMBLY_BYTES))
+    held: Shares = field(default_factory=lambda: Shares(MAX_TOTAL_HELD_BYTES))
+
+
+__all__ = ["Inbox", "Sample"]

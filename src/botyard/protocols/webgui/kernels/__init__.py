@@ -1,0 +1,1 @@
+"""Kernels that serve all Pioneer sessions of a simulation together."""

@@ -1,0 +1,152 @@
+"""go_to of cars and of robots with trailers: planned arcs, reverse, headings, others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import botyard
+from botyard.controllers.goto import GoTo
+from botyard.controllers.gotocar import CarGoTo, go_to, train_radius
+from botyard.errors import WorldError
+from botyard.geometry import Pose
+from botyard.model.library import parse_robot
+from botyard.model.robot import RobotSpec
+from botyard.model.trailers import TrailerSpec
+from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.trips import Trip, TripState
+
+
+def rectangle(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
+    return [[x0, y0, x1, y0], [x1, y0, x1, y1], [x1, y1, x0, y1], [x0, y1, x0, y0]]
+
+
+ROOM = rectangle(0.0, 0.0, 6.0, 6.0)
+WALL = rectangle(2.8, 0.0, 3.2, 3.0)
+
+
+def car() -> RobotSpec:
+    return parse_robot('extends = "car"\n[odometry]\nerror = [0, 0, 0]', "car")
+
+
+def room(
+    *walls: list[list[float]], start: Pose = Pose(1.0, 1.0, 0.0)
+) -> tuple[Simulation, Robot]:
+    scene = botyard.Scene(
+        segments=np.array([*ROOM, *(w for one in walls for w in one)])
+    )
+    sim = Simulation(scene, odometry_error="none", step=0.05)
+    return sim, sim.add_robot(car(), name="c", pose=start)
+
+
+def drive(sim: Simulation, robot: Robot, seconds: float) -> list[float]:
+    """Run until the trip ends, and return the forward velocities."""
+    speeds = []
+    for _ in range(int(seconds / sim.dt)):
+        sim.step()
+        speeds.append(robot.velocity.vx)
+        assert not robot.stalled
+        trip = robot.trip
+        if trip is not None and trip.state in (TripState.ARRIVED, TripState.NO_PATH):
+            break
+    return speeds
+
+
+def trip_of(robot: Robot) -> Trip:
+    trip = robot.trip
+    assert trip is not None
+    return trip
+
+
+def test_the_registry_chooses_by_the_drive() -> None:
+    sim, robot = room()
+    assert isinstance(go_to(robot, 0, points=[(2, 2)]), CarGoTo)
+    other = sim.add_robot("p3dx-nolaser", name="d", pose=(4, 4, 0))
+    assert type(go_to(other, 0, points=[(2, 2)])) is GoTo
+    with pytest.raises(WorldError, match="speeed"):
+        robot.set_controller("go_to", points=[(2, 2)], speeed=1.0)
+
+
+def test_a_car_drives_round_a_wall_to_a_heading() -> None:
+    sim, robot = room(WALL)
+    robot.go_to(5.0, 1.0, -math.pi / 2, speed=1.0)
+    drive(sim, robot, 40.0)
+    assert trip_of(robot).state is TripState.ARRIVED
+    x, y, th = robot.truth
+    assert math.hypot(x - 5.0, y - 1.0) <= 0.1
+    assert math.remainder(th + math.pi / 2, 2 * math.pi) == pytest.approx(0.0, abs=0.1)
+    # The path is longer than a straight line: round the wall.
+    assert trip_of(robot).goals_reached == 1
+
+
+def test_a_car_parks_in_reverse() -> None:
+    # A bay 0.9 m wide, open to the top, whose front the car must face.
+    bay = [[2.5, 0.0, 2.5, 1.2], [3.4, 0.0, 3.4, 1.2]]
+    sim, robot = room(bay, start=Pose(1.5, 3.0, 0.0))
+    robot.go_to(2.95, 0.4, math.pi / 2, speed=0.8)
+    speeds = drive(sim, robot, 60.0)
+    assert trip_of(robot).state is TripState.ARRIVED
+    assert min(speeds) < -0.05
+    assert robot.truth.th == pytest.approx(math.pi / 2, abs=0.1)
+
+
+def test_a_car_refuses_a_goal_without_a_path() -> None:
+    sim, robot = room(rectangle(3.5, 3.5, 5.0, 5.0))
+    robot.go_to(4.2, 4.2)
+    sim.step()
+    assert trip_of(robot).state is TripState.NO_PATH
+    assert trip_of(robot).message
+    sim.run(1.0)
+    assert robot.velocity.vx == 0.0
+
+
+def test_a_car_waits_for_a_robot_and_plans_around_it() -> None:
+    sim, robot = room(start=Pose(0.8, 3.0, 0.0))
+    other = sim.add_robot("p3dx-nolaser", name="o", pose=(3.2, 3.0, 1.57))
+    robot.go_to(5.2, 3.0, speed=0.8, patience=2.0)
+    for _ in range(int(60.0 / sim.dt)):
+        sim.step()
+        assert not robot.stalled
+        if trip_of(robot).state is TripState.ARRIVED:
+            break
+    assert trip_of(robot).state is TripState.ARRIVED
+    assert trip_of(robot).replans >= 1
+    assert other.truth.x == pytest.approx(3.2)
+
+
+def test_saved_states_continue_a_trip() -> None:
+    sim, robot = room(WALL)
+    robot.go_to(5.0, 1.0, -math.pi / 2, speed=1.0)
+    sim.run(2.0)
+    twin = sim.clone()
+    sim.run(2.0)
+    twin.run(2.0)
+    assert twin.digest() == sim.digest()
+
+
+def test_the_tightest_arc_of_a_train() -> None:
+    box = ((-0.1, -0.1), (0.1, -0.1), (0.1, 0.1), (-0.1, 0.1))
+    one = TrailerSpec(outline=box, hitch=0.5, length=1.0, limit=0.5)
+    radius = train_radius((one,), 0.2)
+    behind = math.sqrt(radius**2 + 0.25 - 1.0)
+    assert math.atan(0.5 / radius) + math.atan(1.0 / behind) == pytest.approx(0.25)
+    assert train_radius((), 0.7) == 0.7
+    assert train_radius((one, one), 0.2) > radius
+
+
+def test_a_robot_with_trailers_drives_forward_to_its_goal() -> None:
+    trailers = "".join(
+        "\n[[trailers]]\nhitch = 0.3\nlength = 0.4\n"
+        "outline = [[-0.15, -0.15], [0.15, -0.15], [0.15, 0.15], [-0.15, 0.15]]\n"
+        for _ in range(2)
+    )
+    spec = parse_robot(f'extends = "p3dx-nolaser"\n{trailers}', "tug")
+    scene = botyard.Scene(segments=np.array(rectangle(0.0, 0.0, 10.0, 10.0)))
+    sim = Simulation(scene, odometry_error="none", step=0.05)
+    robot = sim.add_robot(spec, name="t", pose=(3.0, 2.0, 0.0))
+    robot.go_to(3.0, 6.0, speed=0.5)
+    speeds = drive(sim, robot, 60.0)
+    assert trip_of(robot).state is TripState.ARRIVED
+    assert min(speeds) >= 0.0

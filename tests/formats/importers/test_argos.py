@@ -1,0 +1,253 @@
+"""Experiment files of ARGoS: arena, entities, drawn places, and every key."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import FormatError
+from botyard.formats.base import Source
+from botyard.formats.importers.argos import ROBOTS, read
+from botyard.formats.importers.argoskeys import KEYS
+from botyard.formats.registry import format_of
+from botyard.geometry import Pose
+from botyard.model.world import World
+from tests.formats.importers.checks import (
+    all_keys,
+    check_page,
+    description,
+    loaded,
+    run,
+)
+from tests.formats.importers.xmls import check_xml_key
+
+HEAD = "<argos-configuration><framework><experiment {}/></framework>"
+
+
+def world(arena: str, told: list[str] | None = None, experiment: str = "") -> World:
+    text = (
+        HEAD.format(experiment)
+        + f"<arena size='8,6,1' center='1,0,0'>{arena}</arena></argos-configuration>"
+    )
+    return loaded(text, "my.argos", told)
+
+
+def drawn(method: str, entity: str = "quantity='9' max_trials='100'") -> str:
+    return (
+        f"<distribute><position {method}/><orientation method='constant' values='90,0,0'/>"
+        f"<entity {entity}><e-puck id='ep'/></entity></distribute>"
+    )
+
+
+def test_boxes_and_cylinders_are_walls_or_objects() -> None:
+    told: list[str] = []
+    made = world(
+        "<box id='w' size='4,2,0.5' movable='false'>"
+        "<body position='1,2,0' orientation='90,0,0'/></box>"
+        "<cylinder id='c' radius='0.5' movable='true' mass='2.5'>"
+        "<body position='-1,0,0' orientation='0,0,0'/></cylinder>",
+        told,
+        "length='60' ticks_per_second='20' random_seed='7'",
+    )
+    assert told == []
+    ends = made.scene.segments[:, :2]
+    assert np.allclose(ends.min(axis=0), (0, 0))
+    assert np.allclose(ends.max(axis=0), (2, 4))
+    (box,) = made.scene.boxes
+    assert box.dynamics is not None
+    assert (box.name, box.dynamics.mass) == ("c", 2.5)
+    assert box.pose == pytest.approx(Pose(-1.0, 0.0))
+    assert made.scene.view == (-3.0, -3.0, 5.0, 3.0)
+    assert (made.settings.step, made.settings.duration) == (0.05, 60.0)
+    assert made.settings.seed == 7
+    run(made)
+
+
+@pytest.mark.parametrize("kind", list(ROBOTS))
+def test_robots_have_the_size_of_their_kind(kind: str) -> None:
+    made = world(
+        f"<{kind} id='r'><body position='1,2,0' orientation='90,0,0'/></{kind}>"
+    )
+    (robot,) = made.robots
+    assert robot.pose == pytest.approx(Pose(1.0, 2.0, math.pi / 2))
+    spec, size = robot.spec, ROBOTS[kind]
+    assert spec.radius == pytest.approx(size.radius, rel=0.02)
+    assert (spec.track, spec.limits.max_speed.x) == (size.track, size.speed)
+    run(made)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_uniform_places_are_clear_of_each_other_and_repeat(seed: int) -> None:
+    arena = drawn("method='uniform' min='-1,-2,0' max='1,2,0'")
+    experiment = f"random_seed='{seed}'"
+    made = world(arena, None, experiment)
+    found = np.array([r.pose[:2] for r in made.robots if r.pose is not None])
+    assert found.shape == (9, 2)
+    assert (np.abs(found) <= (1, 2)).all()
+    apart = np.hypot(*(found[:, None] - found[None]).transpose(2, 0, 1))
+    assert apart[~np.eye(9, dtype=bool)].min() >= 2 * ROBOTS["e-puck"].radius
+    assert description(made) == description(world(arena, None, experiment))
+
+
+def test_a_grid_and_a_constant_are_exact() -> None:
+    made = world(drawn("method='grid' center='1,0,0' distances='1,2,0' layout='3,3,1'"))
+    found = {(r.pose.x, r.pose.y) for r in made.robots if r.pose is not None}
+    assert found == {(x, y) for x in (0, 1, 2) for y in (-2, 0, 2)}
+    assert [r.name for r in made.robots][:2] == ["ep0", "ep1"]
+    made = world(drawn("method='constant' values='3,2,0'", "quantity='1' base_num='5'"))
+    (robot,) = made.robots
+    assert robot.pose == pytest.approx(Pose(3.0, 2.0, math.pi / 2))
+    assert robot.name == "ep5"
+
+
+def test_gaussian_places_have_their_mean() -> None:
+    made = world(
+        drawn("method='gaussian' mean='3,-2,0' std_dev='1,0.5,0'", "quantity='2000'")
+    )
+    found = np.array([r.pose[:2] for r in made.robots if r.pose is not None])
+    assert np.allclose(found.mean(axis=0), (3, -2), atol=0.1)
+    assert np.allclose(found.std(axis=0), (1, 0.5), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arena", "complaint"),
+    [
+        ("<box id='a' size='1,1,1'/>", "box: expected a body"),
+        ("<box id='a'><body/></box>", "box: expected size"),
+        ("<box size='1,0,1'><body/></box>", "sides greater than 0"),
+        ("<cylinder radius='x'><body/></cylinder>", "radius: expected a number"),
+        ("<distribute/>", "distribute: expected an entity"),
+        (drawn("method='dice'"), '"uniform" or "gaussian"'),
+        (drawn("method='uniform' min='0,0,0'"), "position: expected max"),
+        (drawn("method='grid'", "quantity='1e9'"), "from 0 to 20000"),
+    ],
+)
+def test_files_that_are_refused(arena: str, complaint: str) -> None:
+    with pytest.raises(FormatError) as error:
+        world(arena)
+    assert complaint in str(error.value)
+    assert "my.argos:1" in str(error.value)
+
+
+def test_a_file_cannot_ask_for_endless_tries() -> None:
+    arena = drawn(
+        "method='constant' values='0,0,0'", "quantity='20000' max_trials='1000000'"
+    )
+    with pytest.raises(FormatError, match="entities"):
+        world(arena)
+
+
+def test_experiments_are_recognised_by_their_first_element() -> None:
+    text = b"<?xml version='1.0'?><argos-configuration/>"
+    assert format_of(Source("a.argos", text)).name == "argos"
+    with pytest.raises(FormatError, match="an arena"):
+        loaded(text, "a.argos")
+
+
+# -- every key
+
+BASE = (
+    HEAD.format("length='9' ticks_per_second='10' random_seed='1'")
+    + """<arena size='5,5,1' center='0,0,0'>
+<box id='b' size='1,2,1' movable='true' mass='3'><body position='2,2,0' orientation='5,0,0'/></box>
+<cylinder id='c' radius='0.5' movable='true' mass='3'><body position='-2,2,0'/></cylinder>
+<foot-bot id='f'><body position='0,0,0'/></foot-bot>
+<distribute><position method='uniform' min='-2,-2,0' max='2,0,0' mean='0,0,0' std_dev='1,1,1'
+ values='1,1,1' center='0,0,0' distances='1,1,1' layout='2,2,1'/>
+<orientation method='uniform' min='0,0,0' max='90,0,0'/>
+<entity quantity='3' max_trials='50'><e-puck id='e'/></entity></distribute>
+</arena></argos-configuration>"""
+)
+PATHS = {
+    "argos-configuration": "",
+    "experiment": "framework/experiment",
+    "arena": "arena",
+    "box": "arena/box",
+    "cylinder": "arena/cylinder",
+    "robot": "arena/foot-bot",
+    "body": "arena/box/body",
+    "distribute": "arena/distribute",
+    "method": "arena/distribute/position",
+    "entity": "arena/distribute/entity",
+}
+BODY = "<body position='1,1,0'/>"
+VALUES = {
+    ("argos-configuration", "framework"): "<framework/>",
+    ("argos-configuration", "arena"): "<arena/>",
+    ("experiment", "random_seed"): "9",
+    ("arena", "size"): "7,7,1",
+    ("arena", "center"): "1,1,1",
+    ("arena", "box"): f"<box size='2,2,2'>{BODY}</box>",
+    ("arena", "cylinder"): f"<cylinder radius='1'>{BODY}</cylinder>",
+    **{("arena", robot): f"<{robot} id='n'>{BODY}</{robot}>" for robot in ROBOTS},
+    (
+        "arena",
+        "distribute",
+    ): "<distribute><entity><box size='1,1,1'/></entity></distribute>",
+    ("box", "body"): BODY,
+    ("cylinder", "body"): BODY,
+    ("robot", "body"): BODY,
+    ("box", "movable"): "false",
+    ("cylinder", "movable"): "false",
+    ("box", "size"): "3,3,3",
+    ("body", "position"): "1,1,1",
+    ("body", "orientation"): "45,0,0",
+    ("distribute", "position"): "<position method='constant' values='1,1,0'/>",
+    ("distribute", "orientation"): "<orientation method='constant' values='9,0,0'/>",
+    ("distribute", "entity"): "<entity><kheperaiv id='k'/></entity>",
+    ("method", "method"): "grid",
+    **{("method", key): "3,3,1" for key in ("min", "max", "mean", "std_dev", "values")},
+    **{("method", key): "3,3,1" for key in ("center", "distances", "layout")},
+    **{
+        ("entity", tag): f"<{tag} id='x' size='1,1,1' radius='0.3'/>"
+        for tag in ("box", "cylinder", *ROBOTS)
+    },
+    ("entity", "e-puck"): "<e-puck id='other'/>",
+}
+CHILDREN = {"body", "leds", "position", "controller", "entity", "orientation"}
+METHODS = {
+    "mean": "gaussian",
+    "std_dev": "gaussian",
+    "values": "constant",
+    "center": "grid",
+    "distances": "grid",
+    "layout": "grid",
+}
+
+
+@pytest.mark.parametrize(("kind", "key"), list(all_keys(KEYS)))
+def test_each_key_is_read_or_named(kind: str, key: str) -> None:
+    base = BASE
+    if kind == "method" and key in METHODS:
+        base = BASE.replace(
+            "<position method='uniform'", f"<position method='{METHODS[key]}'"
+        )
+    if kind == "entity" and key in ("box", "cylinder", *ROBOTS) and key != "e-puck":
+        base = BASE.replace("<e-puck id='e'/>", "")
+    if key == "max_trials":
+        # Nothing is free here, so each trial draws another place.
+        base = BASE.replace("min='-2,-2,0' max='2,0,0'", "min='0,0,0' max='.1,.1,0'")
+    attribute = not VALUES.get((kind, key), "").startswith("<") and (
+        key not in CHILDREN or kind == "body"
+    )
+    if kind in ("argos-configuration", "arena") and key not in ("size", "center"):
+        attribute = False
+    check_xml_key(
+        KEYS,
+        kind,
+        key,
+        read,
+        "my.argos",
+        base,
+        PATHS,
+        VALUES,
+        frozenset({(kind, key)} if attribute else ()),
+    )
+
+
+def test_the_page_has_the_table_of_the_keys() -> None:
+    check_page(KEYS, "argos")

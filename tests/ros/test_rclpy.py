@@ -1,0 +1,144 @@
+"""ROS 2 itself: rclpy on Fast DDS of two distributions, at default settings."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from botyard.protocols.ros_messages.typenames import full, service_name
+from tests.ros.ros1 import output
+from tests.ros.ros2 import Ros2World
+from tests.waiting import wait
+
+pytestmark = pytest.mark.xdist_group("rclpy")
+PAGE = Path(__file__).parent.parent.parent / "docs/reference/ros.md"
+DISTRIBUTIONS = ("jazzy", "kilted")
+ROBOT = """
+extends = "p3dx-equipped"
+[fiducial_finder]
+[blob_finder]
+"""
+SILENT = [
+    "/rosout",
+    "/parameter_events",
+    "/ann/fix",
+]
+"""Topics that are silent as long as nothing happens, or that need another map."""
+
+
+def offered(robot: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+    """Names and types of topics, inputs and services that the page promises."""
+    section = PAGE.read_text("utf-8").split("\n## ")[1]
+    found = []
+    for heading, names in (
+        ("Published", full),
+        ("Listened to", full),
+        ("Services", service_name),
+    ):
+        rows = section.partition(f"{heading}:\n\n")[2].partition("\n\n")[0]
+        table = re.findall(r"^\| `(/\S+)` \| (\S+) \|", rows, re.MULTILINE)
+        assert len(table) > 10, heading
+        found.append(
+            [
+                [name.replace("/ann/", f"/{robot}/"), names(kind)]
+                for name, kind in table
+                if not kind.startswith(("dynamic_reconfigure/", "rosgraph_msgs/Log"))
+                and not name.endswith("/cmd_vel_stamped")
+            ]
+        )
+    return found[0], found[1], found[2]
+
+
+def test_two_distributions_and_cyclone_at_once(wheels: Ros2World) -> None:
+    """Each sees and reads everything, and drives a robot in a closed loop."""
+    robot = wheels.folder / "full.toml"
+    robot.write_text(ROBOT)
+    robots = ("-r", f"{robot}:ann", "-r", f"{robot}:bob")
+    sim = wheels.botyard("-m", "office", *robots, "--ros2", "--localization", "truth")
+    peers, hashes = [], 0
+    for distro, name, accel in (("jazzy", "ann", 0.45), ("kilted", "bob", 0.35)):
+        topics, inputs, services = offered(name)
+        hashes = len(topics) + len(inputs)
+        silent = [topic.replace("/ann/", f"/{name}/") for topic in SILENT]
+        peers.append(
+            wheels.rclpy_later(
+                distro, "at_once", name, topics, inputs, services, silent, accel
+            )
+        )
+
+    assert wheels.cyclone("read_both", "/ann/robot_description", 3) == [1] * 3
+    for peer in peers:
+        seen = wheels.ended(peer)
+        assert seen["hashes"] >= hashes > 30 and max(map(abs, seen["off"])) < 0.05
+    assert "internal error" not in output(sim)
+
+
+@pytest.mark.parametrize("distro", DISTRIBUTIONS)
+def test_worlds_time_and_late_joiners(wheels: Ros2World, distro: str) -> None:
+    """An action with feedback and cancellation; latched topics for late joiners while
+    time runs, is paused and is stopped, after a world was loaded and after robots were
+    added and removed.
+    """
+    args = ("-m", "office", "-r", "p3dx:ann", "--ros2", "--localization", "truth")
+    sim = wheels.botyard(*args)
+    seen = wheels.rclpy(distro, "in_turn", "ann")
+    assert {"/map", "/tf_static", "/ann/amcl_pose"} <= set(seen["latched"])
+    assert "internal error" not in output(sim)
+
+
+def check_calls(
+    world: Ros2World, later: Callable[..., Any], distro: str, flag: str
+) -> None:
+    """Check that every service and every input of the page is used and works."""
+    robot = world.folder / "full.toml"
+    robot.write_text(ROBOT)
+    args = ("-m", "office", "-r", f"{robot}:ann", flag, "--localization", "truth")
+    sim = world.botyard(*args)
+    _, inputs, services = offered("ann")
+    called = set(world.ended(later(distro, "call_all", "ann")))
+    # test_two_distributions_and_cyclone_at_once and in_turn call the others.
+    others = {n for n, _ in services if n.endswith("_parameters") or "/_action/" in n}
+    others |= {n for n, _ in services if "parameter" in n}
+    assert {name for name, _ in services} == called | others
+    commanded = set(world.ended(later(distro, "command_all", "ann")))
+    assert {name for name, _ in inputs} | {"/ann/cmd_vel_stamped"} == commanded
+    assert "internal error" not in output(sim)
+
+
+@pytest.mark.parametrize("distro", DISTRIBUTIONS)
+def test_each_service_and_input(wheels: Ros2World, distro: str) -> None:
+    """Every service answers, and every input has its effect."""
+    check_calls(wheels, wheels.rclpy_later, distro, "--ros2")
+
+
+def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:
+    """Forty participants of two distributions; half of them end without a word. Others
+    read on meanwhile and after a stop, and when the simulator has died and has come
+    again.
+    """
+    world = ("-m", "office", "-r", "p3dx:ann", "--ros2")
+    sim = wheels.botyard(*world)
+    guests = [wheels.rclpy_later(d, "churn", "ann", 20) for d in DISTRIBUTIONS]
+    stuck = wheels.rclpy_later("jazzy", "read_on", "ann", 20)
+    wait(lambda: "READING" in output(stuck) or stuck.poll() is not None)
+    stuck.send_signal(signal.SIGSTOP)
+    for guest in guests:
+        assert wheels.ended(guest) == [0, -signal.SIGKILL] * 10
+    assert "internal error" not in output(sim)
+    stuck.send_signal(signal.SIGCONT)
+    assert wheels.ended(stuck) >= 20
+
+    faithful = [wheels.rclpy_later(d, "survive", "ann") for d in DISTRIBUTIONS]
+    for peer in faithful:
+        wait(lambda peer=peer: "READING" in output(peer) or peer.poll() is not None)
+    sim.kill()
+    sim.wait()
+    again = wheels.botyard(*world)
+    for peer in faithful:
+        assert wheels.ended(peer)["maps"] == 2
+    assert "internal error" not in output(again)
