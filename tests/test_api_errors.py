@@ -104,7 +104,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "model word": (lambda s, r: s.add_robot("p3dxx"), 'did you mean "p3dx"'),
     "laser word": (
         lambda s, r: s.add_robot("p3dx", lasers=["lms999"]),
-        r'no laser model "lms999".*\(lasers: lms100, lms200, .*, urg\)',
+        r'no laser model "lms999".*\(lasers: .*, lms100, .*, urg, .*\)',
     ),
     "name": (
         lambda s, r: s.add_robot("p3dx", name=["a"]),

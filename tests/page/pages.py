@@ -100,6 +100,11 @@ class PageObject:
         """Return a button by its label."""
         return self.tab.get_by_role("button", name=name, exact=True)
 
+    def entry(self, menu: str, name: str) -> Any:
+        """Open a menu of the toolbar and return its entry."""
+        self.button(menu).click()
+        return self.tab.get_by_role("menuitem", name=name)
+
 
 @contextmanager
 def page(

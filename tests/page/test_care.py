@@ -347,7 +347,7 @@ def test_a_picture_and_what_describes_it_are_dropped_together(
             and simulator.sim.scene.name != "room"
         )
     )
-    toast(one, "lab.zip loaded")
+    toast(one, "lab.yaml loaded")
     x0, y0, x1, y1 = simulator.do(lambda: simulator.sim.scene.bounds)
     assert (x1 - x0, y1 - y0) == pytest.approx((10.0, 1.0), abs=0.6)
 

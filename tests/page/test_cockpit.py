@@ -297,8 +297,7 @@ def test_a_reload_and_a_link_keep_what_is_seen(browser: Browser) -> None:
         )
         assert one.js("[__sim.panels.table, __sim.panels.side]") == [True, False]
         # A link carries the view; the field holds it where there is no clipboard.
-        one.button("File").click()
-        one.tab.get_by_role("menuitem", name="Share this view …").click()
+        one.entry("File", "Share this view …").click()
         link = one.tab.get_by_label("Link").input_value()
         one.tab.keyboard.press("Escape")
         with page(browser, link) as other:

@@ -20,6 +20,8 @@ from tests.recording.test_recorder import again, read, said
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
+CHOOSE = "Choose what is recorded …"
+
 
 def test_a_recording_is_begun_and_ended(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,7 +71,8 @@ def recorded(simulator: Served, one: PageObject, path: Path) -> set[str]:
     Returns the topics in its file, without those that repeat the run.
     """
     one.until(f"__sim.session.stats.recording === '{path.name}'")
-    assert one.button("Choose what is recorded").is_disabled()
+    assert one.entry("File", CHOOSE).is_disabled()
+    one.tab.keyboard.press("Escape")
     begun = simulator.do(lambda: simulator.sim.time)
     simulator.wait(lambda: simulator.sim.time > begun + 1.5)
     one.button("Record").click()
@@ -104,7 +107,7 @@ def test_topics_and_robots_are_chosen(
         } <= usual
         assert "/b_b/base_scan" not in usual, "nobody reads it"
 
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         dialog.get_by_role("radio", name="Without scans").check()
         one.button("Start recording").click()
         dialog.wait_for(state="detached")
@@ -112,7 +115,7 @@ def test_topics_and_robots_are_chosen(
             "/ann/base_scan"
         }
 
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         dialog.get_by_role("radio", name="All topics").check()
         one.button("Start recording").click()
         every = recorded(simulator, one, tmp_path / "botyard-3.mcap")
@@ -125,14 +128,14 @@ def test_the_last_minutes_are_kept_and_saved(
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         dialog.get_by_role("radio", name="Keep the last").check()
         dialog.get_by_role("spinbutton", name="Minutes that are kept").fill("0.5")
         one.button("Start recording").click()
         dialog.wait_for(state="detached")
         one.until("__sim.session.stats.kept === 30")
         assert not list(tmp_path.glob("*.mcap")), "it is in memory"
-        one.tab.locator("button.keep").click()
+        one.button("save the last 30 s").click()
         one.tab.get_by_text("saved: ").wait_for()
         (path,) = tmp_path.glob("*.mcap")
         assert read(path)[0]
@@ -146,7 +149,7 @@ def test_rates_are_chosen(
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         dialog.get_by_role("radio", name="These topics").check()
         dialog.get_by_role("textbox", name="Patterns of topics").fill(
             "/ann/odom */odom, /tf /tf"
@@ -167,7 +170,7 @@ def test_rates_are_chosen(
         assert steps(messages, "/bob/odom") == {200_000_000}
         assert min(steps(messages, "/tf")) >= 300_000_000
 
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         dialog.get_by_role("spinbutton", name="Rate", exact=True).fill("0")
         one.button("Start recording").click()
         dialog.wait_for(state="detached")
@@ -191,7 +194,7 @@ def test_what_is_kept_is_saved_when_a_robot_stalls(
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
-        one.button("Choose what is recorded").click()
+        one.entry("File", CHOOSE).click()
         box = dialog.get_by_role(
             "checkbox", name="Also save them two seconds after a robot stalls"
         )
@@ -225,13 +228,21 @@ def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
             one.tab.keyboard,
             one.tab.get_by_role("dialog", name="Record the run"),
         )
-        opener = one.button("Choose what is recorded")
+        opener, choice = (
+            one.button("File"),
+            one.tab.get_by_role("menuitem", name=CHOOSE),
+        )
         opener.focus()
+        keyboard.press("ArrowDown")
+        keyboard.press("c")
+        expect(choice).to_be_focused()
         keyboard.press("Enter")
         dialog.wait_for()
         keyboard.press("Escape")
         dialog.wait_for(state="detached")
         opener.focus()
+        keyboard.press("ArrowDown")
+        keyboard.press("c")
         keyboard.press("Enter")
         dialog.get_by_role("group", name="Topics").get_by_role("radio").first.focus()
         for _ in range(3):

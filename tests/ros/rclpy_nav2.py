@@ -18,7 +18,8 @@ from nav2_msgs import action as nav2
 from nav2_msgs.action import ComputePathToPose, FollowPath, NavigateToPose
 from nav_msgs.msg import Odometry, Path
 from rclpy.action import ActionClient
-from rclpy_peer import Peer, hash_of, main
+from rclpy_peer import Peer, main
+from ros2_scenes import hash_of
 
 SUCCEEDED = GoalStatus.STATUS_SUCCEEDED
 CANCELED, ABORTED = GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from botyard.numerics.elementary import acos, asin, atan, atan2, cos, sin, tan
+from botyard.numerics.exponentials import exp, log, power
 
 MAX_LENGTH: Final = 2000
 """Longest expression, characters."""
@@ -35,10 +36,10 @@ FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., float]]]] = {
     "atan2": (2, atan2),
     "sqrt": (1, math.sqrt),
     "abs": (1, abs),
-    "exp": (1, math.exp),
-    "log": (1, math.log),
-    "log10": (1, math.log10),
-    "pow": (2, pow),
+    "exp": (1, exp),
+    "log": (1, log),
+    "log10": (1, lambda x: log(x) / log(10.0)),
+    "pow": (2, lambda a, b: _power(a, b)),
     "min": (2, min),
     "max": (2, max),
     "ceil": (1, lambda x: float(math.ceil(x))),
@@ -200,7 +201,7 @@ class _Parser:
         self._take(")")
         drawn = {
             "rand": (0, self._draw.random),
-            "randn": (0, lambda: self._draw.gauss(0.0, 1.0)),
+            "randn": (0, self._normal),
             "unifrnd": (2, self._draw.uniform),
         }
         count, function = drawn.get(name) or FUNCTIONS.get(name) or (-1, abs)
@@ -208,14 +209,25 @@ class _Parser:
             raise ExpressionError(f'no function "{name}" of {len(values)} values')
         return float(function(*values))  # type: ignore[operator]
 
+    def _normal(self) -> float:
+        """Draw a standard normal number, by the method of Box and Muller."""
+        distance = math.sqrt(-2.0 * log(1.0 - self._draw.random()))
+        return distance * cos(2.0 * math.pi * self._draw.random())
+
+
+def _power(base: float, exponent: float) -> float:
+    """Return a power; unlike `power`, of a negative base with a whole exponent too."""
+    if base >= 0.0:
+        return power(base, exponent)
+    if not exponent.is_integer():
+        raise ExpressionError("the root of a negative number")
+    size = power(-base, exponent)
+    return -size if exponent % 2.0 == 1.0 else size
+
 
 def _binary(sign: str, a: float, b: float) -> float:
     if sign == "^":
-        # A huge power would take long to compute as an integer; floats overflow.
-        found = float(a) ** float(b)
-        if isinstance(found, complex):
-            raise ExpressionError("the root of a negative number")
-        return float(found)
+        return _power(a, b)
     if sign in ("+", "-", "*"):
         return a + b if sign == "+" else a - b if sign == "-" else a * b
     if sign in ("/", "%"):
