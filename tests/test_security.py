@@ -1,4 +1,4 @@
-"""The tables of limits on the page about security equal the constants of the code."""
+"""The tables of the page about limits equal the constants of the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from botyard.formats.budget import Budget
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/explanation/security.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs/reference/limits.md"
 UNITS = {
     "": 1.0,
     "s": 1.0,
@@ -21,13 +21,13 @@ UNITS = {
 
 
 def rows(header: str) -> list[list[str]]:
-    """Return the cells of the table whose header starts with a text."""
-    lines = PAGE.read_text("utf-8").partition(header)[2].splitlines()[2:]
+    """Return the cells of all tables whose header starts with a text."""
     table = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    for part in PAGE.read_text("utf-8").split(header)[1:]:
+        for line in part.splitlines()[2:]:
+            if not line.startswith("|"):
+                break
+            table.append([cell.strip() for cell in line.strip("|").split("|")])
 
     return table
 
@@ -46,21 +46,21 @@ def test_limits_of_reading_are_told_as_they_are() -> None:
     assert told == {
         name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__
     }, (
-        'the table "limit of reading" of docs/explanation/security.md has one row for each field of Budget, with its default'
+        'the table "limit of reading" of docs/reference/limits.md has one row for each field of Budget, with its default'
     )
 
 
 def test_limits_of_clients_are_told_as_they_are() -> None:
-    table = rows("| who | limit |")
+    table = rows("| limit | value |")
     constants = 0
-    for _who, what, default, where in table:
+    for what, default, where in table:
         for name in re.findall(r"`([a-z_.0-9]+\.[A-Z][A-Z_0-9]*)`", where):
             module, _, constant = name.rpartition(".")
             value = getattr(
                 importlib.import_module(f"botyard.{module}"), constant, None
             )
             assert value is not None, (
-                f"docs/explanation/security.md names {name}, which is not there: {what}"
+                f"docs/reference/limits.md names {name}, which is not there: {what}"
             )
             assert number(default) == float(value), f"{what}: {name} is {value}"
             constants += 1
@@ -153,6 +153,6 @@ def test_every_limit_of_what_others_send_is_told() -> None:
     assert len(limits) > 100
     untold = limits - told - OF_FORMATS
     assert not untold, (
-        'add a row for each to the table "who | limit" of docs/explanation/security.md, or its name to OF_FORMATS in '
+        'add a row for each to a table "limit | value" of docs/reference/limits.md, or its name to OF_FORMATS in '
         f"tests/test_security.py if it is no limit on what others send: {', '.join(sorted(untold))}"
     )

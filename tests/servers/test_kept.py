@@ -28,7 +28,7 @@ from botyard.protocols.tcpros import wire, xmlrpc
 from botyard.protocols.webgui import messages
 from botyard.servers.memory_table import BUFFERS, markdown
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/security.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/limits.md"
 PASSED_ON = {
     "rosbridge": {
         "Publish.msg": "a message is handed on",
@@ -196,7 +196,7 @@ def test_accounts_of_one_address_leave_room() -> None:
 def test_the_table() -> None:
     """The limit of a client is at most the limit of an address, which is at most the total.
 
-    docs/explanation/security.md contains the table.
+    docs/reference/limits.md contains the table.
     """
     assert {row.protocol.partition(":")[0] for row in BUFFERS} >= {
         "Pioneer",

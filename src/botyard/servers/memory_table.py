@@ -2,7 +2,7 @@
 
 The table has a row for each kind of buffer, with bytes for one client, for one address
 and for all clients. Each number follows from the limits of the protocols.
-`docs/explanation/security.md` shows the table, made by `markdown`. A test compares the
+`docs/reference/limits.md` shows the table, made by `markdown`. A test compares the
 two tables, and requires a limit for each field of each message.
 """
 
@@ -373,9 +373,9 @@ def shown(size: int) -> str:
 
 
 def markdown() -> str:
-    """Return the table as it appears in `docs/explanation/security.md`."""
+    """Return the table as it appears in `docs/reference/limits.md`."""
     rows = [
-        "|| protocol | buffer | per client | per address | total ||",
+        "| protocol | buffer | per client | per address | total |",
         "|---|---|---|---|---|",
     ]
     rows += [
