@@ -1,6 +1,6 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-layers | test-aarch64 | test-learning | test-long | train | coverage | mutants | kernels | lint | lint-fast | fuzz | bench | web | venv | lock | audit | release | dist | maps | compatibility | clean
+# Also: make test-layers | test-aarch64 | test-learning | test-long | train | coverage | mutants | kernels | lint | lint-fast | fuzz | bench | web | venv | lock | audit | release | dist | maps | compatibility | docs | docs-serve | clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -194,6 +194,15 @@ release: $(VENV)/.all
 	$(MAKE) dist
 	@echo "release: ready; now: git tag v$$($(BIN)/python -c 'import botyard; print(botyard.__version__)'), and upload dist"
 
+# the site of docs/, in site/VERSION; a warning or a broken link fails
+.PHONY: docs docs-serve
+docs: $(VENV)/.all
+	$(BIN)/python -m tools.docsite build $(ARGS)
+
+# the same on http://127.0.0.1:8008, built again when a page changes
+docs-serve: $(VENV)/.all
+	$(BIN)/python -m tools.docsite serve $(ARGS)
+
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
 
@@ -206,5 +215,5 @@ compatibility: $(VENV)/.all
 	$(BIN)/python -m tools.ros_packages
 
 clean:
-	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz .mutants .coverage dist
+	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz .mutants .coverage dist site .docs-cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -27,7 +27,7 @@ def read(path: Path) -> Any:
 
 
 def test_they_are_there() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["ci", "nightly", "release"]
+    assert [path.stem for path in WORKFLOWS] == ["ci", "docs", "nightly", "release"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
@@ -35,9 +35,13 @@ def test_a_workflow(path: Path) -> None:
     workflow = read(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert set(workflow["concurrency"]) == {"group", "cancel-in-progress"}
-    for job in workflow["jobs"].values():
+    for name, job in workflow["jobs"].items():
         assert job["timeout-minutes"] <= 360
-        assert "permissions" not in job
+        if name == "publish":
+            # It writes to a branch, and only where the repository's owner asks for it.
+            assert job["if"].startswith("vars.PUBLISH_")
+        else:
+            assert "permissions" not in job
         for step in job["steps"]:
             if "uses" in step:
                 assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), (

@@ -1,0 +1,37 @@
+"""Parts of pages that are made from the program at each build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+MARK: Final = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
+"""Where a made part stands in a page."""
+
+MAKERS: Final[Mapping[str, Callable[[], str]]] = {}
+"""Function of each part; it returns Markdown."""
+
+
+def filled(text: str) -> str:
+    """Return the text of a page with its made parts."""
+    return MARK.sub(lambda found: MAKERS[found[1]](), text)
+
+
+def _read(app: Any, docname: str, source: list[str]) -> None:
+    source[0] = filled(source[0])
+
+
+def _outdated(app: Any, env: Any, *changes: set[str]) -> Iterable[str]:
+    """Return the pages with made parts: the program may have changed."""
+    return [
+        name
+        for name in env.found_docs
+        if MARK.search(env.doc2path(name).read_text("utf-8"))
+    ]
+
+
+def setup(app: Any) -> None:
+    """Connect to the build."""
+    app.connect("source-read", _read)
+    app.connect("env-get-outdated", _outdated)
