@@ -28,6 +28,7 @@ frame = f.encode(header, [
     (f.Block.READINGS, 3, 2, [np.array([1, 0], np.uint32), units]),
     (f.Block.BRIGHT, 3, 1, [np.array([4], np.uint32)]),
     (f.Block.FIELD, 1, 2, [np.array([[1, 2, 3], [4, 5, 255]], np.uint8)]),
+    (f.Block.STEERING, 0, 2, [np.array([0, 2], np.uint32), np.array([0.5, -0.25], np.float32)]),
 ])
 corners = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0))
 floor = Floor(color="red", picture=FloorPicture(pixels=np.zeros((2, 3, 3), np.uint8), resolution=0.5),
@@ -61,6 +62,7 @@ describe.runIf(existsSync(python))("what Python encodes", () => {
     expect(f.fields).toHaveLength(1);
     expect(f.fields[0]).toMatchObject({ field: 1, rows: 2 });
     expect([...f.fields[0].levels]).toEqual([1, 2, 3, 4, 5, 255]);
+    expect([...f.steering]).toEqual([[0, 0.5], [2, -0.25]]); // prettier-ignore
   });
 
   it("is decoded: maps", () => {

@@ -85,7 +85,7 @@ const SQUARE: [number, number][] = [[-0.2, -0.2], [0.2, -0.2], [0.2, 0.2], [-0.2
 
 export function model(name: string, drives = true): Model {
   return {
-    name, drives, description: "", color: "#888888", parts: [SQUARE], omni: false, lasers: [], max_v: 1, max_w: 2, problem: "",
+    name, drives, description: "", color: "#888888", parts: [SQUARE], omni: false, lasers: [], max_v: 1, max_w: 2, problem: "", wheels: [], wheel_radius: 0,
   }; // prettier-ignore
 }
 
@@ -107,7 +107,7 @@ export function schema(robots: string[], others: string[] = [], number = 1, orig
 export function frame(poses: [number, number, number][], more: Partial<Frame> = {}): Frame {
   return {
     schema: 1, flags: 0, time: 1, tick: 10, number: 1, ratio: 1, stepMs: 0.1, speed: 1, pose: new Float32Array(poses.flat()),
-    state: new Uint8Array(poses.length), odometry: null, velocity: null, readings: [], fields: [], ...more,
+    state: new Uint8Array(poses.length), odometry: null, velocity: null, readings: [], fields: [], steering: new Map(), ...more,
   }; // prettier-ignore
 }
 

@@ -21,6 +21,7 @@ from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter, draw_body
 from botyard.pictures.palette import theme
 from botyard.pictures.still import Figure, Looks, Still, boxes_of
+from botyard.pictures.wheels import wheel_shapes
 from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.draw"
@@ -92,7 +93,8 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
     paste([*cones.finish(), *lines.finish()], image)
 
     looks = Looks((*spec.parts, spec.outline), spec.color, bool(spec.drive))
-    draw_body(image, looks, Figure(0, ""), Pose(), view, colors)
+    figure = Figure(0, "", marks=wheel_shapes(spec.kinematics, 0.0))
+    draw_body(image, looks, figure, Pose(), view, colors)
 
     inside, edge = Mask(view, (*colors.laser_edge[:3], 255)), Mask(view, colors.outline)
     for laser in spec.lasers:

@@ -491,7 +491,8 @@ def draw_body(
     """
     parts = [*figure.parts, *looks.parts]
     # The last part is the main body, whose front gets the mark.
-    shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
+    marks = [heading_mark(looks.parts[-1])] if looks.drives else []
+    shapes = [*parts, *marks, *figure.marks]
     places = view.pixels(
         _placed([corner for shape in shapes for corner in shape], pose)
     )

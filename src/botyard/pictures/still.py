@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.engine.layout import ANGLE, State
 from botyard.geometry import Outline, Pose, transform_point
 from botyard.model.floor import PheromoneField
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.pictures.wheels import wheel_shapes
 
 if TYPE_CHECKING:
     from botyard.sim.simulation import Robot, Simulation
@@ -61,6 +63,8 @@ class Figure:
         Name of a robot, drawn next to it.
     parts : tuple of outlines
         Further parts, such as the paddles of a gripper.
+    marks : tuple of outlines
+        Shapes on top of the body, such as steered wheels.
     ghost : bool
         Whether sensors do not see it and it never collides: only its outline is drawn.
     stalled : bool
@@ -73,6 +77,7 @@ class Figure:
     looks: int
     name: str
     parts: tuple[Outline, ...] = ()
+    marks: tuple[Outline, ...] = ()
     ghost: bool = False
     stalled: bool = False
     is_driven: bool = False
@@ -202,6 +207,7 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
             kind(r.spec),
             r.name,
             r.gripper.paddles if r.gripper else (),
+            wheel_shapes(r.spec.kinematics, _steering(state, rows[r.name])),
             hidden and r.is_ghost,
             stall,
             bool(r.clients),
@@ -221,6 +227,11 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     return Still(
         sim.time, sim.scene, tuple(looks), tuple(figures), poses, fans, sonar, fields
     )
+
+
+def _steering(state: State, row: int) -> float:
+    """Return the angle of a steered axle, rad; 0 for a body without one."""
+    return float(state.steer[row, ANGLE]) if len(state.steer) else 0.0
 
 
 def boxes_of(scene: Scene) -> Still:

@@ -499,6 +499,8 @@ export interface Model {
   lasers: [number, number][];
   max_v: number;
   max_w: number;
+  wheels: [number, number][];
+  wheel_radius: number;
   problem: string;
 }
 
@@ -781,6 +783,6 @@ export const WORLD_FILES = ".map,.sdf,.world,.xml,.argos,.yaml,.yml,.json,.bag,.
 /** The simulator takes no larger uploads, bytes. */
 export const MAX_UPLOAD = 67108864;
 
-export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6, FIELD: 7 } as const;
+export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6, FIELD: 7, STEERING: 8 } as const;
 
 export const Bit = { STALLED: 1, MOTORS: 2, ESTOP: 4, HELD: 8, GHOST: 16, CLIENT: 32 } as const;

@@ -29,6 +29,8 @@ export interface Frame {
   readings: Readings[];
   /** Pheromone fields, in some of the frames. */
   fields: FieldLevels[];
+  /** Angle of the steered axle by the row of its robot, rad. */
+  steering: Map<number, number>;
 }
 
 export interface FieldLevels {
@@ -62,6 +64,7 @@ export function decodeFrame(buffer: ArrayBuffer): Frame {
     velocity: null,
     readings: [],
     fields: [],
+    steering: new Map(),
   };
   let at = HEADER_SIZE;
   for (let block = view.getUint16(6, true); block > 0; block--) {
@@ -83,6 +86,9 @@ export function decodeFrame(buffer: ArrayBuffer): Frame {
     } else if (kind === Block.BRIGHT) {
       const last = frame.readings[frame.readings.length - 1];
       if (last) last.bright = new Uint32Array(buffer, at, size >> 2);
+    } else if (kind === Block.STEERING) {
+      const angles = new Float32Array(buffer, at + 4 * rows, rows);
+      new Uint32Array(buffer, at, rows).forEach((row, k) => frame.steering.set(row, angles[k]));
     } else if (kind === Block.FIELD) frame.fields.push({ field: group, rows, levels: new Uint8Array(buffer, at, size) });
     at += size + (-size & 3);
   }

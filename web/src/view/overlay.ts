@@ -6,6 +6,7 @@ import { niceStep, type Camera } from "./camera";
 import { degrees } from "../text";
 import { drawText as text, Labels } from "./labels";
 import { css } from "./palette";
+import { wheelShapes } from "./shape";
 import { MAX_LABELS, type World } from "./world";
 
 /** Of the one world that a page shows. */
@@ -27,6 +28,7 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   if (world.layers.odometry) drawOdometry(ctx, world, camera);
   if (world.layers.velocity) drawVelocity(ctx, world, camera);
   if (world.layers.trips) drawTrips(ctx, world, camera);
+  drawWheels(ctx, world, camera);
   drawSelection(ctx, world, camera);
   drawStops(ctx, world, camera);
   if (world.overlaps) drawOverlaps(ctx, world, camera);
@@ -76,12 +78,25 @@ function polygon(ctx: Ctx, camera: Camera, corners: readonly (readonly [number, 
   ctx.closePath();
 }
 
-function outline(ctx: Ctx, world: World, camera: Camera, row: number, at: [number, number, number]): void {
+/** Least radius of a wheel that is drawn, pixels. */
+const MIN_WHEEL = 1.5;
+
+function drawWheels(ctx: Ctx, world: World, camera: Camera): void {
+  ctx.fillStyle = world.palette.outline;
+  for (const [row, angle] of world.frame?.steering ?? []) {
+    const model = world.model(row);
+    if (model.wheel_radius * camera.scale < MIN_WHEEL || world.isHidden(row)) continue;
+    outline(ctx, wheelShapes(model, angle), camera, world.pose(row));
+    ctx.fill();
+  }
+}
+
+function outline(ctx: Ctx, parts: readonly (readonly [number, number][])[], camera: Camera, at: [number, number, number]): void {
   const [x, y, th] = at;
   const c = Math.cos(th);
   const s = Math.sin(th);
   ctx.beginPath();
-  for (const part of world.model(row).parts) {
+  for (const part of parts) {
     part.forEach(([px, py], i) => {
       const p = camera.toScreen(x + c * px - s * py, y + s * px + c * py);
       if (i) ctx.lineTo(...p);
@@ -178,7 +193,7 @@ function drawOdometry(ctx: Ctx, world: World, camera: Camera): void {
     ctx.strokeStyle = world.palette.ghost;
     ctx.lineWidth = 1.2;
     ctx.setLineDash([4, 3]);
-    outline(ctx, world, camera, row, at);
+    outline(ctx, world.model(row).parts, camera, at);
     ctx.stroke();
     ctx.beginPath();
     ctx.moveTo(...camera.toScreen(at[0], at[1]));
@@ -263,7 +278,7 @@ function drawOverlaps(ctx: Ctx, world: World, camera: Camera): void {
   ctx.stroke();
   for (const row of rows) {
     ctx.save();
-    outline(ctx, world, camera, row, world.pose(row));
+    outline(ctx, world.model(row).parts, camera, world.pose(row));
     ctx.lineWidth = 2;
     ctx.stroke();
     ctx.clip();
@@ -489,7 +504,7 @@ function drawDebug(ctx: Ctx, world: World, camera: Camera): void {
   for (const name of names) {
     const row = world.rows.get(name);
     if (row === undefined) continue;
-    outline(ctx, world, camera, row, world.pose(row));
+    outline(ctx, world.model(row).parts, camera, world.pose(row));
     ctx.stroke();
   }
 }

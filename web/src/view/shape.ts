@@ -19,6 +19,17 @@ export function headingMark(model: Model): [number, number][] | null {
   ];
 }
 
+/** The wheels of a car-like drive as rectangles in its frame, m, by the angle of its steered axle: all axles meet in the centre of the turn. */
+export function wheelShapes(model: Model, steering: number): [number, number][][] {
+  const slope = Math.tan(steering);
+  const r = model.wheel_radius;
+  return model.wheels.map(([x, y]) => {
+    const th = x ? Math.atan((x * slope) / (x - y * slope)) : 0;
+    const [c, s] = [Math.cos(th) * r, Math.sin(th) * r];
+    return [[1, 0.35], [-1, 0.35], [-1, -0.35], [1, -0.35]].map(([a, b]) => [x + a * c - b * s, y + a * s + b * c]); // prettier-ignore
+  });
+}
+
 /** Widest body that counts as a line, such as a reflector of a map (2 cm), m. */
 const LINE = 0.03;
 

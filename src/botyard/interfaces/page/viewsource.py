@@ -20,12 +20,14 @@ from botyard.api.revisions import Subject
 from botyard.devices.devicereader import DeviceReader
 from botyard.devices.electrics import Boards
 from botyard.engine.bodyspec import robot_body
+from botyard.engine.layout import ANGLE
 from botyard.interfaces.page.floor import field_columns
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.devices import Layer, find_device
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
+from botyard.model.wheelplaces import fixed_places, steered_places
 from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.webgui import frames, pushes
@@ -87,6 +89,8 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
         ],
         max_v=spec.limits.max_speed.x,
         max_w=spec.limits.max_speed.a,
+        wheels=[*fixed_places(spec.kinematics), *steered_places(spec.kinematics)],
+        wheel_radius=spec.kinematics.wheel_radius if spec.kinematics.steers else 0.0,
     )
 
 
@@ -188,6 +192,8 @@ class ViewSource:
         self._known = -1
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._robots = 0
+        # Rows in frames of the robots that steer.
+        self._steering: NDArray[np.uint32] = np.zeros(0, U4)
         self._origin = np.zeros(2)
         self._colors = _Colors()
         self._groups: list[_Sensors] = []
@@ -309,6 +315,10 @@ class ViewSource:
         self._robots = len(sim.robots)
         rows = sim.fleet.rows
         self._rows = np.array([rows[b.name] for b in bodies], np.int64)
+        self._steering = np.array(
+            [k for k, r in enumerate(sim.robots.values()) if r.spec.kinematics.steers],
+            U4,
+        )
         self._group_sensors()
         schema = Schema(
             number=self._number,
@@ -408,6 +418,9 @@ class ViewSource:
             odom[:, :2] -= self._origin
             columns.append((Block.ODOMETRY, 0, n, [odom.astype("<f4")]))
 
+        if len(self._steering):
+            angles = state.steer[rows[self._steering], ANGLE].astype("<f4")
+            columns.append((Block.STEERING, 0, len(angles), [self._steering, angles]))
         if view.velocity:
             columns.append((Block.VELOCITY, 0, n, [state.vel[rows[:n]].astype("<f4")]))
         if view.readings != "none":

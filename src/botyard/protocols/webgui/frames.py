@@ -74,6 +74,8 @@ class Block(IntEnum):
     # One block for each pheromone field, in some of the frames: u8 opacity of each block of
     # cells, row after row from the lowest one. The group is the number of the field.
     FIELD = 7
+    # One block: u32 row of each robot with a steered axle, then f32 angle of each axle, rad.
+    STEERING = 8
 
 
 class Bit(IntEnum):

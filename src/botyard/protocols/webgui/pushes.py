@@ -82,6 +82,11 @@ class Model(msgspec.Struct, kw_only=True):
         Positions of its lasers, x, y, m.
     max_v, max_w : float
         Greatest speed, m/s, and turn rate, rad/s.
+    wheels : list of (float, float)
+        Place of each wheel of a car-like drive, x, y, m; wheels at x = 0 are not
+        steered. Empty for other drives.
+    wheel_radius : float
+        Radius of these wheels, m.
     problem : str
         Error of its definition; empty if it is valid.
     """
@@ -95,6 +100,8 @@ class Model(msgspec.Struct, kw_only=True):
     lasers: list[tuple[float, float]]
     max_v: float
     max_w: float
+    wheels: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    wheel_radius: float = 0.0
     problem: str = ""
 
 
