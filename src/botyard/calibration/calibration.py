@@ -21,7 +21,7 @@ from botyard.calibration.planar import F8
 from botyard.calibration.ranges import PlacedScans, RangeFit, fit_ranges, placed_scans
 from botyard.calibration.reflectors import ReflectorFit, fit_reflectors
 from botyard.calibration.robotfile import calibrated
-from botyard.calibration.segments import end_errors, paths
+from botyard.calibration.segments import NO_CORRECTION, end_errors, paths
 from botyard.errors import ArgumentError, CalibrationError
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -504,7 +504,7 @@ def _predict_held_out(
             # The clock offset is not part of the robot's model, so the fit of all data
             # provides it.
             offset = _clock_offset(last, odometry, len(prepared))
-            before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
+            before = end_errors(last.log, last.truth, offset, NO_CORRECTION, markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
         # The rest of the data alone determines too few values.
         except CalibrationError:

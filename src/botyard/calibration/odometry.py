@@ -38,15 +38,18 @@ from botyard.calibration.odometryvalues import (
 )
 from botyard.calibration.planar import F8, between, compose, inverse, wrap
 from botyard.calibration.segments import (
+    Correction,
     Pieces,
     Segments,
+    by_steering,
+    by_wheels,
     chain,
     corrected,
     cut,
-    matrix_of,
     ways_of,
 )
 from botyard.errors import CalibrationError
+from botyard.model.kinematics import Kinematics
 from botyard.model.robot import RobotSpec
 
 MIN_WAYS: Final = 3
@@ -87,11 +90,12 @@ class OdometryFit:
     ----------
     fit : Fit
         Fit of ``scale``, ``skew``, ``separation`` (as a factor), and the pose of the
-        markers.
+        markers. A drive with a steered axle has ``offset`` and ``wheelbase`` (as a
+        factor) instead of skew and separation.
     values : tuple of Value
         Values for reports: systematic and random part, and the robot's parameters.
-    corrected : (2, 2) array
-        Matrix from odometry's (forward, turned) to corrected values.
+    corrected : Correction
+        Correction of odometry's displacements.
     rms : (2,) array
         RMS deviation of the segments with the fitted values, m and rad.
     ways : int
@@ -102,7 +106,7 @@ class OdometryFit:
 
     fit: Fit
     values: tuple[Value, ...]
-    corrected: F8
+    corrected: Correction
     rms: F8
     ways: int
     outliers: int
@@ -115,29 +119,48 @@ class OdometryFit:
 # -- the fit
 
 
-def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
+_OF_WHEELS: Final = (
+    Parameter(
+        "skew",
+        "",
+        "half the difference between the factors of right and left wheel",
+        0.0,
+        0.02,
+        -0.5,
+        0.5,
+    ),
+    Parameter(
+        "separation",
+        "",
+        "wheel separation as a multiple of the nominal one",
+        1.0,
+        0.1,
+        0.2,
+        5.0,
+    ),
+)
+_OF_STEERING: Final = (
+    Parameter(
+        "offset", "rad", "true steering angle minus measured one", 0.0, 0.02, -0.5, 0.5
+    ),
+    Parameter(
+        "wheelbase",
+        "",
+        "wheelbase as a multiple of the nominal one",
+        1.0,
+        0.1,
+        0.2,
+        5.0,
+    ),
+)
+
+
+def _parameters(steers: bool, logs: int, sparse: Sequence[bool]) -> list[Parameter]:
     found = [
         Parameter(
             "scale", "", "mean factor of the travel of both wheels", 1.0, 0.05, 0.3, 3.0
         ),
-        Parameter(
-            "skew",
-            "",
-            "half the difference between the factors of right and left wheel",
-            0.0,
-            0.02,
-            -0.5,
-            0.5,
-        ),
-        Parameter(
-            "separation",
-            "",
-            "wheel separation as a multiple of the nominal one",
-            1.0,
-            0.1,
-            0.2,
-            5.0,
-        ),
+        *(_OF_STEERING if steers else _OF_WHEELS),
         Parameter(
             "markers x",
             "m",
@@ -182,10 +205,16 @@ class _Problem:
         ways: Sequence[Segments],
         offsets: Sequence[float],
         clocks: Sequence[bool],
-        nominal: float,
+        kinematics: Kinematics,
     ) -> None:
-        self.ways, self._offsets, self._nominal = list(ways), list(offsets), nominal
-        self.parameters = _parameters(len(ways), [not one for one in clocks])
+        self.ways, self._offsets, self._kinematics = (
+            list(ways),
+            list(offsets),
+            kinematics,
+        )
+        self.parameters = _parameters(
+            kinematics.steers, len(ways), [not one for one in clocks]
+        )
         self._clock = [
             next(
                 (
@@ -198,10 +227,13 @@ class _Problem:
             for n in range(len(ways))
         ]
 
-    def matrix(self, values: F8) -> F8:
-        return matrix_of(
-            float(values[0]), float(values[1]), float(values[2]), self._nominal
-        )
+    def correction(self, values: F8) -> Correction:
+        """Return the correction of odometry for given parameters."""
+        scale, second, third = values[:3].tolist()
+        steering = self._kinematics.steering
+        if steering is not None:
+            return by_steering(scale, second, third, steering.wheelbase)
+        return by_wheels(scale, second, third, self._kinematics.track)
 
     def pieces(self, values: F8) -> list[Pieces]:
         """Return the odometry of all logs, cut into pieces at the times of the true poses."""
@@ -216,14 +248,14 @@ class _Problem:
 
         Headings are at the knots.
         """
-        matrix, found = self.matrix(values), []
+        correction, found = self.correction(values), []
         for one, pieces in zip(self.ways, self.pieces(values), strict=True):
             # The markers are measured, but odometry describes the robot's centre.
             robot = compose(one.truth, inverse(values[3:6]))
             found.append(
                 (
                     pieces,
-                    corrected(pieces.twists, matrix),
+                    corrected(pieces.twists, correction),
                     robot[:, 2],
                     between(robot[:-1], robot[1:]),
                 )
@@ -311,7 +343,7 @@ def fit_odometry(
         Approximate offsets from the truths' clocks to the logs', s. The fit refines
         them, unless the clock is exact or the poses are single measurements.
     spec : RobotSpec
-        The robot, for its nominal wheel separation.
+        The robot, for its nominal wheel separation or wheelbase.
     step : float or None
         None for random errors per metre and radian. Otherwise the original model, for
         simulations with this step, s.
@@ -319,13 +351,14 @@ def fit_odometry(
     Raises
     ------
     CalibrationError
-        There are too few true poses, or the robot is omnidirectional and has no wheels
-        on one axis.
+        There are too few true poses, or the robot has neither two wheels on one axle
+        nor a steered axle.
     """
-    if not spec.kinematics.has_two_wheels:
+    if not (spec.kinematics.has_two_wheels or spec.kinematics.steers):
         raise CalibrationError(
-            f"{spec.name}: expected a robot with two driven wheels on one axle "
-            f"(drive diff), found drive {spec.drive.name.lower()}"
+            f"{spec.name}: expected a robot with two driven wheels on one axle or with "
+            "a steered axle (drive diff, ackermann or tricycle), found drive "
+            f"{spec.drive.name.lower()}"
         )
 
     ways = [
@@ -346,8 +379,7 @@ def fit_odometry(
     # Check the units before the fit, which would otherwise find absurd scales.
     for log, one, offset in zip(logs, ways, offsets, strict=True):
         _check_scale(log, one, offset)
-    nominal = spec.kinematics.track
-    problem = _Problem(ways, offsets, clocks, nominal)
+    problem = _Problem(ways, offsets, clocks, spec.kinematics)
     values = np.array([one.start for one in problem.parameters])
     usual = np.array(
         (*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED)
@@ -409,8 +441,10 @@ def fit_odometry(
         if step is None
         else step_values(fit, determined, spec)
     )
-    found = (*systematic_values(fit, spec, nominal), *random)
-    return OdometryFit(fit, found, problem.matrix(fit.values), rms, len(rows), outliers)
+    found = (*systematic_values(fit, spec), *random)
+    return OdometryFit(
+        fit, found, problem.correction(fit.values), rms, len(rows), outliers
+    )
 
 
 def _spread(logs_covariance: F8, k: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from botyard.calibration.fitting import Fit, Value, untold
@@ -20,27 +20,84 @@ def _error_bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
     return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
 
 
-def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
+def turning_name(spec: RobotSpec) -> str:
+    """Return the parameter of a fit by which turns are scaled."""
+    return "wheelbase" if spec.kinematics.steers else "separation"
+
+
+def systematic_values(fit: Fit, spec: RobotSpec) -> tuple[Value, ...]:
     """Return the values of the systematic errors of odometry.
 
-    The result has the values per wheel, as in UMBmark, and the robot's parameters.
+    The result has the values per wheel, as in UMBmark, or of the steered axle, and the
+    robot's parameters.
 
     Parameters
     ----------
     fit : Fit
-        Fit with ``scale``, ``skew`` and ``separation``.
+        Fit with ``scale``, and with ``skew`` and ``separation`` or ``offset`` and
+        ``wheelbase``.
     spec : RobotSpec
         Model before the fit.
-    nominal : float
-        Nominal wheel separation, m.
     """
     error, low = _error_bounds(spec)
-    wheels, turning, middle = (
-        ("scale", "skew"),
-        ("separation",),
-        "mean proportional error of odometry",
+    turning, middle = turning_name(spec), "mean proportional error of odometry"
+    return (
+        *_of_axle(fit, spec),
+        fit.derived(
+            "forward error",
+            "",
+            f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
+            lambda p: 1.0 / p["scale"] - 1.0,
+            ("scale",),
+            0.5 * (error.x + low.x),
+        ),
+        fit.derived(
+            "turning error",
+            "",
+            f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
+            _turning_error(spec),
+            (turning,),
+            0.5 * (error.a + low.a),
+        ),
     )
-    found = [
+
+
+def _turning_error(spec: RobotSpec) -> Callable[[Mapping[str, float]], float]:
+    """Return the proportional error of turns by the fitted parameters.
+
+    The turn of a car follows from the distance that its odometry measures, with the error
+    of that distance (`botyard.engine.kernels.odometry.by_axles`).
+    """
+    if spec.kinematics.steers:
+        return lambda p: p["wheelbase"] - 1.0
+    return lambda p: p["separation"] / p["scale"] - 1.0
+
+
+def _of_axle(fit: Fit, spec: RobotSpec) -> list[Value]:
+    """Return the values of the steered axle, or of the two wheels."""
+    steering = spec.kinematics.steering
+    if steering is not None:
+        return [
+            fit.derived(
+                "steering offset",
+                "rad",
+                "true steering angle minus the measured one: steering.offset_deg",
+                lambda p: p["offset"],
+                ("offset",),
+                steering.offset,
+            ),
+            fit.derived(
+                "wheelbase",
+                "m",
+                "distance from the fixed axle to the steered one",
+                lambda p: p["wheelbase"] * steering.wheelbase,
+                ("wheelbase",),
+                steering.wheelbase,
+            ),
+        ]
+
+    wheels, nominal = ("scale", "skew"), spec.kinematics.track
+    return [
         fit.derived(
             "left scale",
             "",
@@ -62,7 +119,7 @@ def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value,
             "m",
             "distance between the driven wheels",
             lambda p: p["separation"] * nominal,
-            turning,
+            ("separation",),
             nominal,
         ),
         fit.derived(
@@ -78,7 +135,7 @@ def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value,
             "",
             "UMBmark: actual separation divided by the nominal one",
             lambda p: p["separation"],
-            turning,
+            ("separation",),
             1.0,
         ),
         fit.derived(
@@ -89,24 +146,7 @@ def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value,
             ("skew",),
             0.0,
         ),
-        fit.derived(
-            "forward error",
-            "",
-            f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
-            lambda p: 1.0 / p["scale"] - 1.0,
-            ("scale",),
-            0.5 * (error.x + low.x),
-        ),
-        fit.derived(
-            "turning error",
-            "",
-            f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
-            lambda p: p["separation"] / p["scale"] - 1.0,
-            turning,
-            0.5 * (error.a + low.a),
-        ),
     ]
-    return tuple(found)
 
 
 def step_values(
@@ -119,7 +159,7 @@ def step_values(
     Parameters
     ----------
     fit : Fit
-        Fit with ``scale`` and ``separation``.
+        Fit with ``scale``, and ``separation`` or ``wheelbase``.
     determined : mapping of int to (float, float)
         Variance of ε, and standard deviation of the logarithm of its square root, by
         axis: 0 forward, 1 turning. Axes that the logs do not determine are missing.
@@ -140,7 +180,11 @@ def step_values(
         ),
     )
     # The model's errors multiply odometry's own displacements, before the correction.
-    factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
+    factors = (
+        1.0 / fit["scale"],
+        1.0 + _turning_error(spec)({p.name: fit[p.name] for p in fit.parameters}),
+    )
+    found = []
     for k, (name, about, before) in enumerate(rows):
         if k not in determined:
             found.append(untold(name, "", about, before))
@@ -166,14 +210,14 @@ def distance_values(
     Parameters
     ----------
     fit : Fit
-        Fit with ``scale`` and ``separation``.
+        Fit with ``scale``, and ``separation`` or ``wheelbase``.
     determined : mapping of int to (float, float)
         Variance, and standard deviation of the logarithm of its square root, by index
         in `ALPHAS`. Variances that the logs do not determine are missing.
     spec : RobotSpec
         Model before the fit.
     """
-    scale, separation = fit["scale"], fit["separation"]
+    scale, separation = fit["scale"], fit[turning_name(spec)]
     rows = (
         ("rad²/rad", "variance of the heading per radian", separation / scale),
         (

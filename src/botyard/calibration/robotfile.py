@@ -147,15 +147,17 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
 
         found[axis] = middle - spread, middle + spread
 
+    if spec.steering is not None:
+        offset = _determined_or(odometry.value("steering offset"), spec.steering.offset)
+        spec = replace(spec, steering=replace(spec.steering, offset=offset))
+    elif odometry.value("E_d").is_determined:
+        spec = replace(spec, wheel_ratio=_significant(odometry.value("E_d"), 1.0))
     return replace(
         spec,
         odometry_drift=drift if by_distance else NO_DRIFT,
         odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
         odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
         perfect_odometry=False,
-        wheel_ratio=_significant(odometry.value("E_d"), 1.0)
-        if odometry.value("E_d").is_determined
-        else spec.wheel_ratio,
     )
 
 
@@ -207,6 +209,10 @@ def _is_of_library(spec: RobotSpec) -> bool:
         return False
 
 
+# A table leaves its default out, but a file that extends a model must name it.
+_CLEARED: Final = {"drift": list(NO_DRIFT.as_tuple())}
+
+
 def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a table that differ from another table, down to single keys."""
     found: dict[str, Any] = {}
@@ -215,7 +221,13 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
         if value == old:
             continue
         if isinstance(value, Mapping) and isinstance(old, Mapping):
-            value = {key: one for key, one in value.items() if one != old.get(key)}
+            changed = {key: one for key, one in value.items() if one != old.get(key)}
+            cleared = {
+                key: one
+                for key, one in _CLEARED.items()
+                if key in old and key not in value
+            }
+            value = changed | cleared
         found[name] = value
 
     return found

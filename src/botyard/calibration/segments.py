@@ -23,6 +23,8 @@ MAX_WAYS: Final = 2000
 """Maximum number of segments of a log."""
 WAY_S: Final = 1.0
 """Minimum duration of a segment, s; true poses within this time of the last one are skipped."""
+LEAST_M: Final = 1e-6
+"""Distance up to which a car stands, m."""
 STRETCH: Final = 10
 """Number of consecutive segments over which errors add up before they are compared."""
 
@@ -180,8 +182,29 @@ def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
     )
 
 
-def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F8:
-    """Return the matrix that turns odometry's (forward, turned) into corrected values.
+class Correction(NamedTuple):
+    """Correction of odometry's displacements.
+
+    Attributes
+    ----------
+    matrix : (2, 2) array
+        Matrix from odometry's (forward, turned) to corrected values.
+    tilt : float
+        Tangent of the steering offset times the wheelbase, m; 0 for other drives.
+    """
+
+    matrix: F8
+    tilt: float = 0.0
+
+
+NO_CORRECTION: Final = Correction(np.eye(2))
+"""Odometry as it is."""
+
+
+def by_wheels(
+    scale: float, skew: float, separation: float, nominal: float
+) -> Correction:
+    """Return the correction for two wheels on one axle.
 
     Parameters
     ----------
@@ -192,27 +215,64 @@ def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F
     nominal : float
         Nominal wheel separation, m.
     """
-    return np.array(
-        [
-            [scale, skew * nominal / 2.0],
-            [2.0 * skew / (separation * nominal), scale / separation],
-        ]
+    return Correction(
+        np.array(
+            [
+                [scale, skew * nominal / 2.0],
+                [2.0 * skew / (separation * nominal), scale / separation],
+            ]
+        )
     )
 
 
-def corrected(twists: F8, matrix: F8) -> F8:
-    """Return body twists of odometry, corrected by a matrix from `matrix_of`.
+def by_steering(
+    scale: float, offset: float, wheelbase: float, nominal: float
+) -> Correction:
+    """Return the correction for a steered axle.
+
+    Odometry turns by Δθ = Δx·tan(δ)/L with the measured angle δ. With the true angle
+    δ + o the turn is (Δθ + Δx·tan(o)/L) / (1 − L·tan(o)·Δθ/Δx).
+
+    Parameters
+    ----------
+    scale : float
+        Factor of the distance.
+    offset : float
+        True steering angle minus the measured one, o, rad.
+    wheelbase : float
+        Actual wheelbase as a multiple of the nominal one.
+    nominal : float
+        Nominal wheelbase L, m; negative for an axle behind the fixed one.
+    """
+    slope = math.tan(offset)
+    return Correction(
+        np.array([[scale, 0.0], [scale * slope / nominal, scale / wheelbase]]),
+        slope * nominal / wheelbase,
+    )
+
+
+def corrected(twists: F8, correction: Correction) -> F8:
+    """Return body twists of odometry, corrected.
 
     Parameters
     ----------
     twists : (n, 3) float64
         Body twists: forward and to the left, m, turned, rad.
-    matrix : (2, 2) float64
-        Matrix from (forward, turned) to corrected values. The motion to the left is
-        scaled as the motion forward.
+    correction : Correction
+        The correction. The motion to the left is scaled as the motion forward.
     """
+    matrix, tilt = correction
     forward = matrix[0, 0] * twists[:, 0] + matrix[0, 1] * twists[:, 2]
     turned = matrix[1, 0] * twists[:, 0] + matrix[1, 1] * twists[:, 2]
+    if tilt:
+        # A car that stands does not turn; its odometry may still have rounding errors.
+        bend = np.divide(
+            twists[:, 2],
+            twists[:, 0],
+            out=np.zeros(len(twists)),
+            where=np.abs(twists[:, 0]) > LEAST_M,
+        )
+        turned = turned / (1.0 - tilt * bend)
     return np.stack([forward, matrix[0, 0] * twists[:, 1], turned], axis=1)
 
 
@@ -236,7 +296,7 @@ def true_ways_of(truth: F8, markers: F8) -> F8:
 
 
 def end_errors(
-    log: Log, truth: Series, offset: float, matrix: F8, markers: F8
+    log: Log, truth: Series, offset: float, correction: Correction, markers: F8
 ) -> tuple[float, float]:
     """Return RMS errors of odometry after `STRETCH` consecutive segments, m and rad.
 
@@ -244,8 +304,8 @@ def end_errors(
     ----------
     log, truth, offset
         As for `fit_odometry`.
-    matrix : (2, 2) array
-        Matrix that corrects odometry (`matrix_of`).
+    correction : Correction
+        Correction of odometry.
     markers : (3,) array
         Pose of the measured markers in the robot's frame.
 
@@ -257,7 +317,7 @@ def end_errors(
     ways = ways_of(log, truth, offset)
     pieces = cut(ways, offset)
     odometry, true_ways = (
-        chain(pieces, corrected(pieces.twists, matrix))[2],
+        chain(pieces, corrected(pieces.twists, correction))[2],
         true_ways_of(ways.truth, markers),
     )
     errors = []
@@ -281,7 +341,7 @@ def end_errors(
 
 
 def paths(
-    log: Log, truth: Series, offset: float, matrix: F8, markers: F8
+    log: Log, truth: Series, offset: float, correction: Correction, markers: F8
 ) -> tuple[F8, F8, F8]:
     """Return the paths of a robot by its true poses and by odometry.
 
@@ -289,8 +349,8 @@ def paths(
     ----------
     log, truth, offset
         As for `fit_odometry`.
-    matrix : (2, 2) array
-        Matrix that corrects odometry (`matrix_of`).
+    correction : Correction
+        Correction of odometry.
     markers : (3,) array
         Pose of the measured markers in the robot's frame: m, m, rad.
 
@@ -304,8 +364,8 @@ def paths(
     pieces = cut(ways, offset)
     robot = compose(ways.truth, inverse(markers))
     lines = []
-    for one_matrix in (np.eye(2), matrix):
-        steps = chain(pieces, corrected(pieces.twists, one_matrix))[2]
+    for each in (NO_CORRECTION, correction):
+        steps = chain(pieces, corrected(pieces.twists, each))[2]
         poses = [robot[0]]
         for one in steps:
             poses.append(compose(poses[-1], one))
@@ -315,13 +375,16 @@ def paths(
 
 
 __all__ = [
+    "NO_CORRECTION",
+    "Correction",
     "Pieces",
     "Segments",
+    "by_steering",
+    "by_wheels",
     "chain",
     "corrected",
     "cut",
     "end_errors",
-    "matrix_of",
     "paths",
     "true_ways_of",
     "ways_of",
