@@ -17,7 +17,7 @@ from botyard.calibration.matching import Matcher
 from botyard.calibration.motion import ramped
 from botyard.calibration.planar import arc, between, compose, inverse, twist_of, wrap
 from botyard.calibration.robotfile import calibrated, robot_text
-from botyard.calibration.segments import Pieces, chain, corrected, matrix_of
+from botyard.calibration.segments import Pieces, by_wheels, chain, corrected
 from botyard.errors import CalibrationError
 from botyard.model.devices import make_spec
 from botyard.model.kinematics import Axes, Drive
@@ -157,11 +157,11 @@ def test_corrected_odometry_is_that_of_the_wheels() -> None:
     left, right, nominal, actual = 1.02, 0.97, 0.36, 0.38
     # These are the distances of the wheels as odometry reports them, m.
     dl, dr = 0.5, 0.7
-    matrix = matrix_of(
+    correction = by_wheels(
         (left + right) / 2, (right - left) / 2, actual / nominal, nominal
     )
     determined = corrected(
-        np.array([[(dl + dr) / 2, 0.0, (dr - dl) / nominal]]), matrix
+        np.array([[(dl + dr) / 2, 0.0, (dr - dl) / nominal]]), correction
     )[0]
     assert determined[0] == pytest.approx((left * dl + right * dr) / 2)
     assert determined[2] == pytest.approx((right * dr - left * dl) / actual)
