@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -339,9 +340,9 @@ def test_the_loop_that_steps_the_world_runs(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.peer
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
-    text = (DOCS.parent / "README.md").read_text("utf-8")
-    section = text.partition("## Run it as a service")[2].partition("\n## ")[0]
+def test_the_service_works_as_written(tmp_path: Path) -> None:
+    text = (DOCS / "howto/service.md").read_text("utf-8")
+    section = text.partition("\n## ")[0]
     start, ask = (
         line.strip()
         for line in section.splitlines()
@@ -535,27 +536,30 @@ ELSEWHERE = {
 """What follows `botyard` where no robots are simulated."""
 
 
-def readme_lines() -> list[str]:
-    """Return each command line of the README's section on use, as printed."""
-    section = (
-        (DOCS.parent / "README.md")
-        .read_text("utf-8")
-        .partition("## Use it")[2]
-        .partition("\n## ")[0]
-    )
+def command_lines() -> list[str]:
+    """Return the command lines at the top of the page about them, as printed."""
+    page = (DOCS / "howto/command-line.md").read_text("utf-8")
     return [
         line.partition("#")[0].strip()
-        for line in section.splitlines()
+        for line in page.partition("\n## ")[0].splitlines()
         if line.startswith("    botyard")
     ]
 
 
-def test_the_readme_has_command_lines() -> None:
-    assert len(readme_lines()) >= 16
+def test_the_page_has_command_lines() -> None:
+    assert len(command_lines()) >= 16
 
 
-@pytest.mark.parametrize("line", readme_lines())
-def test_each_command_line_of_the_readme_runs_as_printed(
+def test_a_scenario_starts_a_hundred_robots(tmp_path: Path) -> None:
+    path = tmp_path / "hundred.yaml"
+    path.write_text(_code("howto/command-line.md", "hundred.yaml"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(Simulation.load(path).robots) == 100
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_each_command_line_runs_as_printed(
     line: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
