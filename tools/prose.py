@@ -1,8 +1,9 @@
-"""``python -m tools.prose [--write]``: count house dialect and dense lines in code.
+"""``python -m tools.prose [--write] [FILE…]``: count house dialect and dense lines.
 
-Each number stands for one folder in ``tools/prose.toml``. A number may only fall:
-``make lint`` fails when a count rises. ``--write`` stores lower counts. CONTRIBUTING.md
-has the style guide.
+It reads Python code and the pages of ``docs/``. Each number stands for one folder in
+``tools/prose.toml``. A number may only fall: ``make lint`` fails when a count rises.
+``--write`` stores lower counts; with files, their lines are shown. CONTRIBUTING.md has
+the style guide.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ PATTERNS = {
     "tell": r"\btold\b|\btells?\b",
 }
 LAYOUT = ("fmt-skip", "wide-prose", "wide-code")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,}|:{3,})\s*(.*)$")
 _COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -74,17 +76,65 @@ def counts_of(source: str) -> Counter[str]:
     return found
 
 
+def page_prose(text: str) -> list[tuple[int, str]]:
+    """Return the numbered lines of a page that are prose or a table, but no code."""
+    lines: list[tuple[int, str]] = []
+    # Markers of the blocks that are open: of code, and of MyST, whose blocks hold prose.
+    code, blocks = "", list[str]()
+    is_after_blank = True
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = _FENCE.match(line)
+        if code:
+            if fence and fence[1].startswith(code) and not fence[2]:
+                code = ""
+        elif fence and fence[2].startswith("{"):
+            blocks.append(fence[1])
+        elif fence and not fence[2] and fence[1] in blocks:
+            del blocks[blocks.index(fence[1]) :]
+        elif fence:
+            code = fence[1]
+        elif not (line.startswith("    ") and is_after_blank):
+            lines.append((number, line))
+        # An indented block goes on until a line that is not indented.
+        is_after_blank = not line or (is_after_blank and line.startswith("    "))
+    return lines
+
+
+def page_findings(text: str) -> list[tuple[int, str]]:
+    """Return the line number and the name of each finding in a page."""
+    lines = page_prose(text)
+    found = [
+        (number, "wide-prose")
+        for number, line in lines
+        # Rows of tables cannot wrap, nor can a line that is one link.
+        if len(line) > PROSE_COLUMNS
+        and not line.startswith("|")
+        and " " in line.strip()
+    ]
+    # Names in `code` may look like a pattern.
+    joined = "\n".join(re.sub(r"`[^`]*`", "`x`", line) for _, line in lines)
+    for name, pattern in _COMPILED.items():
+        for match in pattern.finditer(joined):
+            index = joined.count("\n", 0, match.end())
+            found.append((lines[index][0], name))
+    return sorted(found)
+
+
 def folder_of(path: Path) -> str:
     """Return the row of a file: its package below src/botyard, or its top folder."""
     parts = path.relative_to(ROOT).parts
     if parts[:2] == ("src", "botyard"):
         return f"src/botyard/{parts[2]}" if len(parts) > 3 else "src/botyard"
+    if path.suffix == ".md":
+        return "/".join(("docs", *parts[1:-1])) if parts[0] == "docs" else "pages"
     return parts[0] if len(parts) > 1 else "."
 
 
 def files() -> Iterable[Path]:
-    """Python files of the checkout that people write."""
+    """Files of the checkout that people write."""
     yield ROOT / "hatch_build.py"
+    yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    yield from sorted((ROOT / "docs").rglob("*.md"))
     for top in ("src", "tests", "bench", "examples", "tools"):
         yield from sorted((ROOT / top).rglob("*.py"))
 
@@ -93,7 +143,11 @@ def counted() -> dict[str, Counter[str]]:
     """Return the counts of each folder."""
     table: dict[str, Counter[str]] = {}
     for path in files():
-        counts = counts_of(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if path.suffix == ".md":
+            counts = Counter(name for _, name in page_findings(text))
+        else:
+            counts = counts_of(text)
         table.setdefault(folder_of(path), Counter()).update(counts)
     return table
 
@@ -135,7 +189,13 @@ def main() -> int:
         action="store_true",
         help="store counts that have fallen as the new limits",
     )
+    parser.add_argument("pages", nargs="*", type=Path, help="pages to show lines of")
     args = parser.parse_args()
+    for page in args.pages:
+        for number, name in page_findings(page.read_text("utf-8")):
+            print(f"{page}:{number}: {name}")
+    if args.pages:
+        return 0
     is_new = not TABLE.exists()
     limits = {} if is_new else tomllib.loads(TABLE.read_text("utf-8"))
     table = counted()
