@@ -16,6 +16,7 @@ INTRODUCTION = """\
 <!-- made by tools/compatibility.py from compatibility.toml: change that file, then run "make compatibility" -->
 # Where botyard differs from AMRISim, on purpose
 
+For developers of botyard; users read [from AMRISim](../howto/from-amrisim.md) and its neighbours.
 botyard was compared with recordings of AMRISim. The two programs agree in all points that this
 table does not list. Framing, order of fields, counts and indices are equal. Sonar and laser
 ranges without noise differ by at most 40 mm (for at most 3 % of the rays by more), velocities in
