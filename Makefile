@@ -158,6 +158,9 @@ lint-fast: $(VENV)/.all
 	$(BIN)/ruff format --check src tests bench examples ros tools hatch_build.py
 	$(BIN)/python -m tools.prose
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/python tools/web_types.py --check
 	$(BIN)/python tools/web_palette.py --check
 
@@ -180,10 +183,29 @@ audit: $(VENV)/.all
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	.venv-audit/bin/pip-audit --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" --skip-editable
 
-# the wheel and the source archive, in dist
-dist: $(VENV)/.all web
-	rm -rf dist
+# the wheel and the source archive, in dist, checked by twine, by check-wheel-contents and by what users need; BOTYARD_TARGET=linux-aarch64
+# makes the wheel of another platform, and KEEP=1 adds it to what is there
+dist: $(VENV)/.all web .venv-dist/bin/python
+	[ -n "$(KEEP)" ] || rm -rf dist
 	$(BIN)/python -m hatchling build
+	.venv-dist/bin/python -m twine --no-color check --strict dist/*
+	.venv-dist/bin/check-wheel-contents dist/*.whl
+	$(BIN)/python -m tools.distcheck dist
+
+.venv-dist/bin/python:
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check "twine>=6,<8" "check-wheel-contents>=0.6,<1" "cyclonedx-bom>=7,<8"
+
+# the wheel in clean environments of all Pythons that are there; a client drives a robot in each
+.PHONY: dist-install sbom
+dist-install:
+	$(BIN)/python -m tools.distcheck dist --install
+
+# what an installation of the wheel consists of, in CycloneDX: dist/botyard.cdx.json
+sbom: .venv-dist/bin/python
+	rm -rf .venv-sbom && $(PYTHON) -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	.venv-dist/bin/cyclonedx-py environment --output-reproducible --output-file dist/botyard.cdx.json .venv-sbom/bin/python
 
 # what a release needs is there: version, changelog, a clean tree, lint, true docs; then the files of the release, in dist
 .PHONY: release

@@ -148,7 +148,10 @@ def test_hooks_before_commits_are_the_fast_part_of_lint() -> None:
     lines = [
         line.strip().replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()
     ]
-    folders = r" (?:src tests bench examples ros tools hatch_build\.py|\.github/workflows/\*\.yml)$"
+    folders = (
+        r" (?:src tests bench examples ros tools hatch_build\.py|\.github/workflows/\*\.yml"
+        r"|\.github/ISSUE_TEMPLATE/(?:config|bug\.yml \.github/ISSUE_TEMPLATE/wish)\.yml|CITATION\.cff)$"
+    )
     assert {re.sub(folders, "", line) for line in lines} == hooks, (
         "the target lint-fast of Makefile and the hooks of "
         ".pre-commit-config.yaml run the same commands"
