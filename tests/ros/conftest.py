@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.networks import missing_namespaces
 from tests.ros.ros1 import Ros1World
-from tests.ros.ros2 import ALONE, WHEELS, ZENOH_PYTHON, Ros2World
+from tests.ros.ros2 import WHEELS, ZENOH_PYTHON, Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -63,18 +64,13 @@ def _missing_for_ros2() -> str | None:
         return "@foxglove/ros2"
     if not ZENOH_PYTHON.exists():
         return "zenoh-ros2-sdk"
-    return _missing_namespaces()
-
-
-def _missing_namespaces() -> str | None:
-    done = subprocess.run([*ALONE, "true"], capture_output=True, check=False)
-    return "the right to make namespaces (root)" if done.returncode else None
+    return missing_namespaces()
 
 
 def _missing_for_rclpy() -> str | None:
     # These files are written when the installation is complete.
     made = all((WHEELS / d / ".interfaces").exists() for d in ("jazzy", "kilted"))
-    return _missing_namespaces() if made else "ROS 2's wheels"
+    return missing_namespaces() if made else "ROS 2's wheels"
 
 
 @pytest.fixture(scope="session")

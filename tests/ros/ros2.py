@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from rosbags.typesys import Stores, get_typestore
 
+from tests.networks import Network
 from tests.ros.ros1 import output, stop
 from tests.waiting import PATIENCE, wait
 
@@ -27,15 +28,6 @@ WHEELS: Final = HERE.parent.parent / ".venv-ros2"
 """Environments with rclpy of two distributions, which ``make peers`` makes."""
 STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
-ALONE: Final = ("unshare", "-n", "-m")
-"""Starts a program with a network and mounts of its own."""
-LOOPBACK: Final = (
-    "mount -t tmpfs shm /dev/shm && ip link set lo up multicast on "
-    "&& ip route add 224.0.0.0/4 dev lo && "
-)
-"""Leaves only a loopback, with multicast, and an empty /dev/shm: Fast DDS would meet
-the peers of other tests there.
-"""
 
 
 def dds(name: str) -> str:
@@ -66,18 +58,7 @@ class Ros2World:
         self.folder = folder
         self.fastdds_peer = fastdds_peer
         self._processes: list[subprocess.Popen[str]] = []
-        self._net = subprocess.Popen(
-            [*ALONE, "bash", "-c", LOOPBACK + "echo there && exec sleep 3600"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert self._net.stdout is not None
-        said = self._net.stdout.readline()
-        if said != "there\n":
-            self._net.communicate()
-            raise AssertionError(said)
-
+        self._net = Network()
         kept = {
             k: v
             for k, v in os.environ.items()
@@ -89,8 +70,7 @@ class Ros2World:
         """Stop all processes, and the network last."""
         for process in reversed(self._processes):
             stop(process)
-        self._net.kill()
-        self._net.communicate()
+        self._net.close()
 
     def join(self, other: Ros2World, here: str, there: str) -> None:
         """Connect the networks of two hosts; each gets an address."""
@@ -104,27 +84,12 @@ class Ros2World:
             said = world.run("ip", "link", "set", name, "up", "multicast", "on")
             assert not said, said
 
-    def _inside(self, folder: Path, *args: str) -> list[str]:
-        """Return a command line that runs a program in the network.
-
-        Entering its mounts would leave the working directory.
-        """
-        return [
-            "nsenter",
-            "-t",
-            str(self._net.pid),
-            "-n",
-            "-m",
-            f"--wd={folder}",
-            *args,
-        ]
-
     def spawn(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """Start a process in the network; its output goes to a file."""
         path = self.folder / f"out{len(self._processes)}.log"
         with path.open("w") as out:
             process = subprocess.Popen(
-                self._inside(self.folder, *args),
+                self._net.inside(self.folder, *args),
                 env={**self.env, **env},
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -140,7 +105,7 @@ class Ros2World:
     ) -> str:
         """Return the output of a program in the network."""
         done = subprocess.run(
-            self._inside(cwd or self.folder, *args),
+            self._net.inside(cwd or self.folder, *args),
             env=self.env,
             capture_output=True,
             text=True,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.networks import ALONE, LOOPBACK
 from tests.recording.proving import prove
-from tests.ros.ros2 import ALONE, LOOPBACK
 from tests.waiting import PATIENCE
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "robot_ci"

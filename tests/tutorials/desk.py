@@ -1,0 +1,60 @@
+"""``python -m tests.tutorials.desk PAGE … [--write]``: follow pages, print what they do
+not say, and with ``--write`` put the outputs into them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.networks import Network
+from tests.tutorials.environment import ROOT, environment, installed, variables
+from tests.tutorials.following import Reader, corrected
+
+ROS2: Final = ROOT / ".venv-ros2/jazzy"
+"""An environment with rclpy, which ``make peers`` makes."""
+
+
+@contextmanager
+def desk(folder: Path, botyard: Path, notes: bool = False) -> Iterator[Reader]:
+    """Give a reader terminals in an environment and a network of their own.
+
+    The folder ``ros2``, which a page about ROS 2 makes, is there.
+    """
+    network = Network()
+    try:
+        env = variables(folder / "home", environment(folder / "env", botyard))
+        reader = Reader(folder, env, network, notes)
+        (reader.work / "ros2").symlink_to(ROS2)
+        yield reader
+    finally:
+        network.close()
+
+
+def main() -> None:
+    """Follow pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="desk"))
+    botyard = installed(root / "botyard")
+    for page in map(Path.absolute, given.pages):
+        folder = root / page.stem
+        folder.mkdir()
+        with desk(folder, botyard, notes=True) as reader:
+            reader.follow(page)
+            for line, (_, lines) in reader.found.items():
+                print(f"{page}:{line}:", *lines, sep="\n")
+            if given.write:
+                page.write_text(
+                    corrected(page.read_text("utf-8"), reader.found), "utf-8"
+                )
+
+
+if __name__ == "__main__":
+    main()
