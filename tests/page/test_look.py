@@ -532,3 +532,24 @@ def test_a_minimised_window_is_asked_for(tmp_path: Path) -> None:
     window._remember_placement(tmp_path, "minimized")
     kept: dict[str, Any] = json.loads((tmp_path / "Default/Preferences").read_text())
     assert kept["browser"]["window_placement"]["minimized"] is True
+
+
+@pytest.mark.parametrize("height", [700, 701])
+@pytest.mark.parametrize("renderer", ["canvas2d", "webgl2"])
+def test_canvases_are_not_stretched(
+    browser: Browser, renderer: str, height: int
+) -> None:
+    """A canvas whose size on the page is not its number of pixels is blurred."""
+    with (
+        served(Simulation.load("office", seed=1)) as simulator,
+        page(browser, simulator.url, renderer=renderer) as one,
+    ):
+        one.tab.set_viewport_size({"width": 1001, "height": height})
+        one.until("__sim.camera.width > 0 && __sim.world.frame !== null")
+        sizes = one.tab.evaluate(
+            "[...document.querySelectorAll('.stage canvas:not([hidden])')].map(c => {"
+            " const b = c.getBoundingClientRect();"
+            " return [c.width, b.width, c.height, b.height]; })"
+        )
+        for pixels, width, rows, tall in sizes:
+            assert (pixels, rows) == (width, tall), sizes
