@@ -20,7 +20,8 @@ from nav_msgs.srv import GetMap
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy_peer import Peer, main
+from rclpy_peer import Peer
+from ros2_scenes import run
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan
 
@@ -173,4 +174,4 @@ def _answered(answer: GetMap.Response) -> GetMap.Response:
 
 
 if __name__ == "__main__":
-    main(globals())
+    run(Peer, globals())

@@ -18,8 +18,8 @@ from nav2_msgs import action as nav2
 from nav2_msgs.action import ComputePathToPose, FollowPath, NavigateToPose
 from nav_msgs.msg import Odometry, Path
 from rclpy.action import ActionClient
-from rclpy_peer import Peer, main
-from ros2_scenes import hash_of
+from rclpy_peer import Peer
+from ros2_scenes import hash_of, run
 
 SUCCEEDED = GoalStatus.STATUS_SUCCEEDED
 CANCELED, ABORTED = GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED
@@ -283,4 +283,4 @@ def path(name: str, there: list[float], spacing: float) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(globals())
+    run(Peer, globals())

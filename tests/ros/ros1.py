@@ -117,8 +117,7 @@ class Ros1World:
             *args,
             env=env,
         )
-        wait(lambda: "botyard ready" in output(process) or process.poll() is not None)
-        assert process.poll() is None, output(process)
+        says(process, "botyard ready")
         return process
 
     # -- tools
@@ -193,6 +192,12 @@ def output(process: subprocess.Popen[str]) -> str:
     """Return the output of a process so far."""
     text: str = process.log.read_text()  # type: ignore[attr-defined]
     return text
+
+
+def says(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until a process has printed some words; fail if it ends before."""
+    wait(lambda: words in output(process) or process.poll() is not None)
+    assert process.poll() is None, output(process)
 
 
 def stop(process: subprocess.Popen[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from rosbags.typesys import Stores, get_typestore
 
 from tests.networks import Network
-from tests.ros.ros1 import output, stop
+from tests.ros.ros1 import output, says, stop
 from tests.waiting import PATIENCE, wait
 
 HERE: Final = Path(__file__).parent
@@ -126,8 +126,7 @@ class Ros2World:
             *args,
             **env,
         )
-        wait(lambda: "botyard ready" in output(process) or process.poll() is not None)
-        assert process.poll() is None, output(process)
+        says(process, "botyard ready")
         return process
 
     # -- peers

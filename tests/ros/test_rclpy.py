@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from botyard.protocols.ros_messages.typenames import full, service_name
-from tests.ros.ros1 import output
+from tests.ros.ros1 import output, says
 from tests.ros.ros2 import Ros2World
-from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ros.md"
@@ -125,7 +124,7 @@ def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:
     sim = wheels.botyard(*world)
     guests = [wheels.rclpy_later(d, "churn", "ann", 20) for d in DISTRIBUTIONS]
     stuck = wheels.rclpy_later("jazzy", "read_on", "ann", 20)
-    wait(lambda: "READING" in output(stuck) or stuck.poll() is not None)
+    says(stuck, "READING")
     stuck.send_signal(signal.SIGSTOP)
     for guest in guests:
         assert wheels.ended(guest) == [0, -signal.SIGKILL] * 10
@@ -135,7 +134,7 @@ def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:
 
     faithful = [wheels.rclpy_later(d, "survive", "ann") for d in DISTRIBUTIONS]
     for peer in faithful:
-        wait(lambda peer=peer: "READING" in output(peer) or peer.poll() is not None)
+        says(peer, "READING")
     sim.kill()
     sim.wait()
     again = wheels.botyard(*world)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ros.ros1 import output
+from tests.ros.ros1 import output, says
 from tests.ros.ros2 import Ros2World
-from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 ROBOT = Path(__file__).parent.parent.parent / "ros/botyard_ros/robots/turtlebot4.toml"
@@ -20,7 +19,7 @@ def test_the_map_comes_from_the_server_and_initialpose_places_the_robot(
 ) -> None:
     """Node, parameters, topics, frames and the service of the map have Nav2's names."""
     peer = wheels.rclpy_later(distro, "loopback.bringup", stamped)
-    wait(lambda: "SERVING" in output(peer) or peer.poll() is not None)
+    says(peer, "SERVING")
     names = ("--ros2", "--ros-names", "loopback")
     sim = wheels.botyard(
         "-m",

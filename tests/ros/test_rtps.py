@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.ros.ros1 import output
+from tests.ros.ros1 import output, says
 from tests.ros.ros2 import HERE, Ros2World
 from tests.waiting import wait
 
@@ -33,10 +33,7 @@ class Node:
 
     def __init__(self, world: Ros2World, what: str, *args: Any, **env: str) -> None:
         self._process = world.spawn(sys.executable, NODE, what, json.dumps(args), **env)
-        wait(
-            lambda: "READY" in output(self._process) or self._process.poll() is not None
-        )
-        assert self._process.poll() is None, output(self._process)
+        says(self._process, "READY")
 
     def result(self) -> Any:
         """Return the output of a program at its end."""

@@ -9,11 +9,10 @@ import signal
 import pytest
 
 from tests.ros.conftest import need_zenoh
-from tests.ros.ros1 import output
+from tests.ros.ros1 import output, says
 from tests.ros.ros2 import Ros2World
 from tests.ros.test_rclpy import DISTRIBUTIONS, ROBOT, SILENT, check_calls, offered
 from tests.ros.test_rclpy_networks import cells_of_hall, hall
-from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("zenoh")
 
@@ -84,7 +83,7 @@ def test_large_maps_and_a_reader_that_stands_still(zenoh: Ros2World) -> None:
     hall(zenoh.folder / "hall.map")
     sim = zenoh.botyard("-m", "hall.map", "-r", "p3dx:ann", "--zenoh-router")
     stuck = zenoh.zenoh_later("jazzy", "hold", "ann", 801)
-    wait(lambda: "READING" in output(stuck) or stuck.poll() is not None)
+    says(stuck, "READING")
     stuck.send_signal(signal.SIGSTOP)
     office, large = "botyard://office", f"file://{zenoh.folder}/hall.map"
     worlds = [office, large, office, large, office]
@@ -108,7 +107,7 @@ def test_guests_come_and_go_and_die(zenoh: Ros2World) -> None:
     sim = zenoh.botyard(*world)
     guests = [zenoh.zenoh_later(d, "churn", "ann", 20) for d in DISTRIBUTIONS]
     stuck = zenoh.zenoh_later("jazzy", "read_on", "ann", 20)
-    wait(lambda: "READING" in output(stuck) or stuck.poll() is not None)
+    says(stuck, "READING")
     stuck.send_signal(signal.SIGSTOP)
     for guest in guests:
         assert zenoh.ended(guest) == [0, -signal.SIGKILL] * 10
@@ -120,7 +119,7 @@ def test_guests_come_and_go_and_die(zenoh: Ros2World) -> None:
         robot = "ann" if victim is sim else "bob"
         faithful = [zenoh.zenoh_later(d, "survive", robot) for d in DISTRIBUTIONS]
         for peer in faithful:
-            wait(lambda peer=peer: "READING" in output(peer) or peer.poll() is not None)
+            says(peer, "READING")
         victim.kill()
         victim.wait()
         again = zenoh.botyard(*args)
