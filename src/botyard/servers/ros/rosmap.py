@@ -20,6 +20,12 @@ from botyard.protocols.ros_messages.types import Types
 
 MAP_TIMEOUT_S: Final = 15.0
 """Longest wait for a map, s."""
+ASK_AGAIN_S: Final = 1.0
+"""Time after which a service that has not answered is called again, s.
+
+It doubles with each call, because a large map takes its time. A server of rmw_fastrtps
+drops its response if it has not discovered the client's reader.
+"""
 _NODE: Final = "/botyard_map"
 _SERVICE: Final = "nav_msgs/srv/GetMap"
 _NO_FIELDS: Final = b"\0\1\0\0" + bytes(4)
@@ -106,9 +112,21 @@ async def map_of_ros2(
     from botyard.protocols.rtps.qos import Durability, Qos
     from botyard.servers.ros.rtps import RtpsNode
 
-    came = asyncio.Event()
+    came, there = asyncio.Event(), asyncio.Event()
     found = FirstMap(name, types, budget, came.set)
     node = RtpsNode(environment)
+
+    async def ask() -> None:
+        await there.wait()
+        pause = ASK_AGAIN_S
+        # The topic may have delivered the map before.
+        while not came.is_set():
+            if client.call(_NO_FIELDS, node.now(), found.take_cdr):
+                node.wake()
+            await asyncio.sleep(pause)
+            pause *= 2.0
+
+    asking = asyncio.create_task(ask())
     try:
         node.participant.reader(
             topic_name(found.topic),
@@ -119,14 +137,6 @@ async def map_of_ros2(
             limit=found.limit,
         )
 
-        def call() -> None:
-            # Call when a server is discovered; the topic may have delivered the map
-            # before.
-            if not came.is_set() and client.call(
-                _NO_FIELDS, node.now(), found.take_cdr
-            ):
-                node.wake()
-
         # The response's only field is the map, so its CDR is also a map's CDR.
         client = ServiceClient(
             node.participant,
@@ -135,12 +145,13 @@ async def map_of_ros2(
             f"{_SERVICE}_Response",
             node.now(),
             identity=os.urandom(16),
-            changed=call,
+            changed=lambda: there.set() if client.server() else None,
             limit=found.limit,
         )
         node.wake()
         return await _waited(found, came)
     finally:
+        asking.cancel()
         node.close()
 
 
