@@ -193,9 +193,9 @@ def test_a_request_of_neither_kind_is_refused() -> None:
     assert not server.calls
 
 
-@pytest.mark.parametrize("comes_after", [0.5, 8.0, 12.0])
+@pytest.mark.parametrize("comes_after", [0.5, 25.0, 32.0])
 def test_a_response_waits_for_its_reader(comes_after: float) -> None:
-    """It waits for more than two periods of Fast DDS's heartbeats, and is then dropped."""
+    """It waits for many periods of Fast DDS's heartbeats, and is then dropped."""
     network = Network()
     server = Server(network.add(), network)
     node = network.add()
