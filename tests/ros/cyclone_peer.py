@@ -717,11 +717,14 @@ class Client:
 
     def __init__(self, name: str, kind: str, pause: float = 0.3) -> None:
         self.request, response = SERVICES[kind]
+        # Servers pair the endpoints of a client by this identifier.
+        mark = ".".join(f"{b:x}" for b in os.urandom(16))
+        qos = RELIABLE + Qos(Policy.Userdata(f"clientid={mark};".encode()))
         self.writer: Any = DataWriter(
-            participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE
+            participant, Topic(participant, f"rq{name}Request", self.request), qos
         )
         self.reader: Any = DataReader(
-            participant, Topic(participant, f"rr{name}Reply", response), RELIABLE
+            participant, Topic(participant, f"rr{name}Reply", response), qos
         )
         end = time.monotonic() + 110.0
         while time.monotonic() < end and not (
