@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+import zstandard
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mcap.exceptions import McapError
 from mcap.reader import NonSeekingReader
 
+from botyard.errors import RecordingError
 from botyard.model.library import load_robot
 from botyard.recording import output
 from botyard.recording.own_channels import STATES
@@ -59,7 +61,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(path, path.read_bytes(), chunks, states, read_track(path))
 
 
+def unpacked(packed: bytes) -> bytes | None:
+    """Return the contents of a frame of zstd; None if it is damaged."""
+    try:
+        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=10**6)
+    except (zstandard.ZstdError, MemoryError):
+        return None
+
+
 @given(which=st.integers(0), where=st.integers(0), bits=st.integers(1, 255))
+# A bit of the head of a frame that decoders ignore.
+@example(which=0, where=4, bits=0x10)
 @settings(max_examples=40)
 def test_a_damage_costs_no_more_states_than_until_the_next_whole_one(
     run: Run, which: int, where: int, bits: int
@@ -70,13 +82,21 @@ def test_a_damage_costs_no_more_states_than_until_the_next_whole_one(
     damaged[chunk.packed_at + where % chunk.packed] ^= bits
     path = run.path.with_name("damaged.mcap")
     path.write_bytes(damaged)
+    with Reader(path) as file, pytest.raises(RecordingError, match="checksum"):
+        file.verify()
     track, whole = (
         read_track(path),
         {moment.tick: moment.digest for moment in run.track.moments},
     )
     there = {moment.tick: moment.digest for moment in track.moments}
     assert there.items() <= whole.items()
-    lost = len(whole) - len(there)
+    # The last step has two states: its own, and the one at the end of the recording.
+    lost = len(run.track.moments) - len(track.moments)
+    place = slice(chunk.packed_at, chunk.packed_at + chunk.packed)
+    # Some bits of a frame have no meaning, such as the padding of its streams.
+    if unpacked(bytes(damaged[place])) == unpacked(run.data[place]):
+        assert lost == 0 and not track.problems
+        return
     assert (
         run.states[chunk.at] <= lost < run.states[chunk.at] + output.STATES_PER_KEYFRAME
     )
