@@ -13,7 +13,7 @@ SOURCE, PAGE = FOLDER / "compatibility.toml", FOLDER / "compatibility.md"
 STATES = ("works", "partly", "later", "left out")
 
 INTRODUCTION = """\
-<!-- made by tools/compatibility.py from compatibility.toml: change that file, then run "make compatibility" -->
+<!-- made from compatibility.toml: change that file, then run "make compatibility" -->
 # Where botyard differs from AMRISim, on purpose
 
 For developers of botyard; users read [from AMRISim](../howto/from-amrisim.md) and its neighbours.

@@ -26,13 +26,16 @@ ADAPTERS: Mapping[str, Mapping[str, str]] = {
     "AMBF": ambf.NOT_OFFERED,
 }
 INTRODUCTION = """\
-<!-- made by tools/control_reference.py from the program: change that, then run "make compatibility" -->
+<!-- made by tools/control_reference.py: change that, then run "make compatibility" -->
 # Operations on a running simulator
 
-Each interface translates the requests of its clients into these operations of `botyard.control`.
-A permission level includes the levels before it: {levels}. With `--read-only`, all callers except
-the user have at most the level *drive*; [security.md](../explanation/security.md) lists the
-levels of callers. A program executes operations with the user's permissions:
+What can a client do to a running simulator, and through which interface? Each interface translates
+requests into these operations of `botyard.control`.
+
+Permission levels are {levels}; each includes the levels before it.
+[Security](../explanation/security.md) lists the level of each caller. With `--read-only`, all
+callers except the user have at most the level *drive*. A Python program executes operations as the
+user:
 
 ```python
 import botyard
@@ -83,8 +86,8 @@ def page() -> str:
         reasons: dict[str, list[str]] = {}
         for name, why in missing.items():
             reasons.setdefault(why, []).append(f"`{name}`")
-        out.append(f"\n**{adapter}**\n\n")
-        out += [f"- {', '.join(names)}: {why}.\n" for why, names in reasons.items()]
+        out.append(f"\n### {adapter}\n\n| reason | operations |\n|---|---|\n")
+        out += [f"| {why} | {', '.join(names)} |\n" for why, names in reasons.items()]
 
     return "".join(out)
 

@@ -12,16 +12,18 @@ from botyard.app.reference import interface_rows, option_rows
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/interfaces.md"
 INTRODUCTION = """\
-<!-- made by tools/interfaces_reference.py from the program: change that, then run "make compatibility" -->
+<!-- made by tools/interfaces_reference.py: change that, then run "make compatibility" -->
 # Interfaces
 
-Programs and people reach a running simulator through interfaces. `--interface
-NAME:OPTION=VALUE,…` starts an interface with its options (in Python: `interfaces=["NAME:…"]` of
-`botyard.serve`). The page and `SwitchInterface` ([control.md](control.md)) stop and start
-interfaces while the simulator runs. `botyard interfaces` lists all interfaces, including
-interfaces of other packages, which start in the same way
-([howto/interfaces.md](../howto/interfaces.md)). The options are shorter names of options of the
-run ([options.md](options.md)): `--interface ros2:domain=7` is `--ros2 --ros-domain-id 7`.
+How do programs and people reach a running simulator, and how do you switch each interface on?
+
+- **At the start:** `--interface NAME:OPTION=VALUE,…` (in Python: `interfaces=["NAME:…"]` of
+  `botyard.serve`). The options are short names of options of the run ([options](options.md)):
+  `--interface ros2:domain=7` is `--ros2 --ros-domain-id 7`.
+- **While it runs:** the page and the operation `SwitchInterface` ([control](control.md)) stop and
+  start interfaces.
+- **List:** `botyard interfaces` lists all, including interfaces of other packages, which start in
+  the same way ([your own interface](../howto/interfaces.md)).
 
 | interface | description | transport | port | starts with the run |
 |---|---|---|---|---|

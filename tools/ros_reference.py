@@ -18,16 +18,20 @@ from botyard.protocols.ros_messages.types import types
 from botyard.sim.simulation import Simulation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"
-HEADINGS = {"topic": "Published", "input": "Listened to", "service": "Services"}
+HEADINGS = {"topic": "Published", "input": "Subscribed", "service": "Services"}
 INTRODUCTION = """\
-<!-- made by tools/ros_reference.py from the program: change that, then run "make compatibility" -->
-# Topics and services
+<!-- made by tools/ros_reference.py: change that, then run "make compatibility" -->
+# ROS topics and services
 
-The simulator offers these topics and services to ROS programs; their names depend on the profile
-(`--ros-names`). The tables are made from a world with one robot, `ann`, that has every sensor.
-With several robots, each profile uses names of the form `/<robot>/…`. A topic without a
-subscriber costs no time. A type that exists only in ROS 1 or only in ROS 2 is offered only there.
-[howto/ros.md](../howto/ros.md) explains how to connect.
+Which topics and services does a ROS program find, and under which names? Select the names with
+`--ros-names PROFILE`; [ROS](../howto/ros.md) explains how to connect.
+
+- Each table shows a world with one robot, `ann`, that has every sensor. With several robots, each
+  profile uses names of the form `/<robot>/…`.
+- "Published" topics come from the simulator, "subscribed" topics go to it. A topic without a
+  subscriber costs no time.
+- A type that exists only in ROS 1 or only in ROS 2 is offered only there.
+- Units follow REP-103: metres, radians, seconds.
 """
 
 
@@ -75,7 +79,7 @@ def page() -> str:
         for kind, heading in HEADINGS.items():
             of_kind = [r for r in rows if r[0] == kind]
             if of_kind:
-                out.append(f"\n{heading}:\n\n| name | type | |\n|---|---|---|\n")
+                out.append(f"\n{heading}:\n\n| name | type | description |\n|---|---|---|\n")
                 out += [
                     f"| `{name}` | {type_name} | {about} |\n"
                     for _, name, type_name, about in of_kind

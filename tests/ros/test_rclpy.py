@@ -36,7 +36,7 @@ def offered(robot: str) -> tuple[list[list[str]], list[list[str]], list[list[str
     found = []
     for heading, names in (
         ("Published", full),
-        ("Listened to", full),
+        ("Subscribed", full),
         ("Services", service_name),
     ):
         rows = section.partition(f"{heading}:\n\n")[2].partition("\n\n")[0]

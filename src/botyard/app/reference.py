@@ -18,7 +18,7 @@ def _row(interface: Interface) -> tuple[str, ...]:
         "yes" if chosen_by is not None and chosen_by.is_asked(RunOptions()) else "no"
     )
     # Other carriers are named by a protocol, such as TCP, which needs no explanation.
-    carrier = {"own": "its own servers"}.get(
+    carrier = {"own": "own server", "websocket": "WebSocket"}.get(
         interface.carrier.value, interface.carrier.name
     )
     return (

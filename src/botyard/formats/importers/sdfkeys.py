@@ -10,7 +10,7 @@ from typing import Final
 from botyard.formats.importers.keys import Keys, drawing, left_out, read
 
 _FLAT = "the world is flat"
-_JOINTS = "bodies are rigid; those that a drive names tell the places of its wheels"
+_JOINTS = "bodies are rigid; joints that a drive names give the places of its wheels"
 ROLLING: Final = (
     "left_joint",
     "right_joint",
