@@ -79,7 +79,9 @@ def page() -> str:
         for kind, heading in HEADINGS.items():
             of_kind = [r for r in rows if r[0] == kind]
             if of_kind:
-                out.append(f"\n{heading}:\n\n| name | type | description |\n|---|---|---|\n")
+                out.append(
+                    f"\n{heading}:\n\n| name | type | description |\n|---|---|---|\n"
+                )
                 out += [
                     f"| `{name}` | {type_name} | {about} |\n"
                     for _, name, type_name, about in of_kind
