@@ -225,6 +225,12 @@ docs: $(VENV)/.all
 docs-serve: $(VENV)/.all
 	$(BIN)/python -m tools.docsite serve $(ARGS)
 
+# the pictures in docs/images, from the program itself: screenshots of the page by Chromium, and pictures by Python
+.PHONY: pictures
+pictures: web peers
+	$(BIN)/python -m tools.page_pictures $(ARGS)
+	$(BIN)/python -m tools.render_pictures
+
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
 
