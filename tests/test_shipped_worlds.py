@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from botyard.formats.mapsearch import builtin_maps
 from botyard.formats.registry import load_world
 from botyard.formats.scenarioplaces import places_in
 from botyard.sim.simulation import Simulation
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize(
@@ -79,3 +83,49 @@ def test_places_of_an_area_are_even_and_inside(count: int) -> None:
         apart = np.hypot(*(xy[:, None] - xy[None]).transpose(2, 0, 1))
         np.fill_diagonal(apart, np.inf)
         assert apart.min() > 0.6 * math.sqrt(8.0 / count)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "airport",
+        "deliveries",
+        "harbour",
+        "maze",
+        "museum",
+        "orchard",
+        "plaza",
+        "shift",
+        "soccer",
+        "supermarket",
+    ],
+)
+def test_robots_of_a_world_drive_and_rarely_touch_things(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    notes: list[str] = []
+    sim = Simulation.load(name, warn=notes.append)
+    assert not notes, "no robot starts on something"
+    travelled, before, stalls = np.zeros(len(sim.robots)), sim.poses, 0.0
+    steps = round(20.0 / sim.dt)
+    for _ in range(steps):
+        sim.step()
+        after = sim.poses
+        travelled += np.abs(after - before)[:, :2].sum(axis=1)
+        before = after
+        stalls += float(sim.fleet.stalled.mean())
+    assert not [r.message for r in caplog.records if "no path" in r.getMessage()]
+    assert travelled.min() > 0.2, list(sim.robots)[int(travelled.argmin())]
+    # Strikers and ball of the soccer field push each other.
+    assert stalls / steps < (0.3 if name == "soccer" else 0.02)
+
+
+def test_the_page_of_worlds_lists_each_one() -> None:
+    page = (ROOT / "docs/howto/shipped-worlds.md").read_text("utf-8")
+    listed = {
+        name
+        for row in page.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert listed == set(builtin_maps())

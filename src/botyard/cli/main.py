@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
         name: f"{name}:command"
         for name in (
             "run",
+            "demo",
             "models",
             "maps",
             "convert",
@@ -125,6 +126,8 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     "teleop": "drive",
     "plugins": "interfaces",
     "record": "run --record",
+    "show": "demo",
+    "tour": "demo",
     "draw": "render",
     "movie": "render",
     "picture": "snapshot",

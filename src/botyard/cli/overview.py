@@ -12,7 +12,7 @@ import click
 
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "worlds": ("models", "maps", "convert", "scenario"),
-    "robots": ("run", "drive", "discover", "traffic"),
+    "robots": ("demo", "run", "drive", "discover", "traffic"),
     "recordings": ("replay", "export", "render", "snapshot", "packets"),
     "research": ("study", "bench", "calibrate", "compare"),
     "installation": ("doctor", "interfaces", "warmup"),
@@ -38,6 +38,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 """Long names of the options that most users need, each with a few words."""
 EXAMPLES: Final[Mapping[str, str]] = {
     "botyard": "asks for a map and robots on the page",
+    "botyard demo office": "a show; botyard demo lists all",
     "botyard office -r p3dx -r amigo:bob": "two robots, on ports 8101 and 8102",
     "botyard office --controller wander": "a robot that drives itself",
 }

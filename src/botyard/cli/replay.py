@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import sys
@@ -18,6 +17,7 @@ from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import max_read_option
 from botyard.cli.runoptions import with_some_options
+from botyard.cli.showing import show
 from botyard.errors import ExitCode
 from botyard.formats.budget import Budget
 from botyard.names import shown
@@ -150,53 +150,33 @@ async def _show(
     player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool
 ) -> int:
     """Serve a recording until a signal or the page ends the program."""
-    import asyncio
-
-    from botyard.app.assembly import assemble, open_interfaces
+    from botyard.app.compose import Parts
+    from botyard.app.page import Page
     from botyard.interfaces.page.recorded import RecordingLine
-    from botyard.model.world import Settings, World
     from botyard.servers.jobs.movies import RecordedMoments
-    from botyard.servers.throttledlog import watch_over
 
-    log, sim = logging.getLogger("botyard"), player.sim
-    watch_over(asyncio.get_running_loop(), log)
-    parts = assemble(
-        sim, World(scene=sim.scene, settings=Settings(step=sim.dt)), o, None
+    def prepare(parts: Parts) -> None:
+        parts.control.shows_recording = True
+        parts.robot_servers.is_serving = pioneer
+        parts.hub.set_speed(speed)
+        player.ended = parts.hub.pause
+        parts.movies.moments = lambda: RecordedMoments(player.track)
+        if paused:
+            parts.hub.pause()
+
+    def on_page(parts: Parts, page: Page) -> None:
+        page.desk.timeline = RecordingLine(
+            player, parts.hub, parts.control, Path(file).name
+        )
+
+    return await show(
+        player.sim,
+        o,
+        lambda url: _ready(player, file, url, o.json),
+        rest=() if pioneer else REST,
+        prepare=prepare,
+        on_page=on_page,
     )
-    parts.control.shows_recording = True
-    parts.robot_servers.is_serving = pioneer
-    parts.hub.set_speed(speed)
-    player.ended = parts.hub.pause
-    parts.movies.moments = lambda: RecordedMoments(player.track)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            parts.robot_servers.adopt()
-            doors = await open_interfaces(
-                stack, parts, o, {}, rest=() if pioneer else REST
-            )
-            url = None
-            if not o.no_gui:
-                from botyard.cli.page import greet
-
-                page = doors.page()
-                page.desk.timeline = RecordingLine(
-                    player, parts.hub, parts.control, Path(file).name
-                )
-                greet(stack, page, parts.robot_servers, o, False, lambda: "")
-                url = page.url
-
-            interrupts.ready(parts.hub.stop)
-            if paused:
-                parts.hub.pause()
-            click.echo(_ready(player, file, url, o.json))
-            return await parts.hub.run()
-        finally:
-            parts.close()
-            # One turn of the event loop sends the last bytes.
-            await asyncio.sleep(0)
-
-    # Never reached: the stack suppresses no exception.
-    raise AssertionError
 
 
 def _ready(player: Player, file: str, page: str | None, as_json: bool) -> str:

@@ -16,7 +16,7 @@ from botyard.formats.budget import Budget
 from botyard.model.rosmessages import CLOUDS, SCAN
 from botyard.names import shown
 from botyard.pictures.files import save_picture
-from botyard.pictures.frame import Words
+from botyard.pictures.frame import Words, image_of
 from botyard.pictures.movies import (
     FPS_LIMITS,
     MAX_FRAMES,
@@ -239,6 +239,63 @@ def picture_after(
     return last.picture(sim)
 
 
+def film_run(
+    sim: Simulation,
+    target: str | Path,
+    seconds: float,
+    picture: PictureOptions,
+    film: FilmOptions,
+    *,
+    force: bool = False,
+    progress: Callable[[float], None] = lambda time: None,
+) -> Image.Image:
+    """Step a simulation while a movie of it is written, and return the last frame.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The simulated world; its time advances.
+    target : path-like
+        The movie; its suffix is the format.
+    seconds : float
+        Simulated time, s, rounded to whole steps.
+    picture : PictureOptions
+        Contents of the frames.
+    film : FilmOptions
+        Speed and frame rate; its limits of time are ignored.
+    force : bool
+        Replace a file that botyard did not write.
+    progress : callable
+        Called with the simulated time of each step.
+
+    Returns
+    -------
+    Image
+        Last frame (RGB).
+
+    Raises
+    ------
+    ArgumentError, WorldError, KeptFileError, OSError
+        See `botyard.pictures.movies.writing_movie`.
+    """
+    film = replace(film, fps=fps_of(film, sim.dt), begin=sim.time, end=math.inf)
+    last: list[Words] = []
+    with writing_movie(target, film.fps or FPS, force=force) as movie:
+
+        def emit(frame: Words) -> None:
+            movie.add(frame)
+            last[:] = [frame]
+
+        camera = Camera(picture, film, emit)
+        camera.look(sim, sim.time)
+        for _ in range(round(seconds / sim.dt)):
+            sim.step()
+            camera.look(sim, sim.time)
+            progress(sim.time)
+
+    return image_of(last[0].copy()).convert("RGB")
+
+
 def fps_of(film: FilmOptions, step_s: float) -> float:
     """Return the frame rate, 1/s: the given rate, or one frame per step up to `FPS`.
 
@@ -443,6 +500,7 @@ __all__ = [
     "Camera",
     "FilmOptions",
     "film_options",
+    "film_run",
     "fps_of",
     "picture_after",
     "render_recording",

@@ -111,9 +111,11 @@ class RobotTraffic:
     sim : Simulation, optional
         The world; by default an empty one with steps of 0.1 s.
     model : str
-        Model of the robots that are added, named ``traffic0`` and so on.
+        Model of the robots that are added, named ``traffic0`` and so on, see `prefix`.
     knows : str
         Source of the robots' poses: ``odometry``, with its errors, or ``truth``.
+    prefix : str
+        Start of the robots' names. Runs in one world need different ones.
 
     Raises
     ------
@@ -131,6 +133,7 @@ class RobotTraffic:
         *,
         model: str = "p3dx",
         knows: str = "truth",
+        prefix: str = "traffic",
     ) -> None:
         if knows not in ("odometry", "truth"):
             raise WorldError(f'knows: expected odometry or truth, found "{knows}"')
@@ -138,6 +141,7 @@ class RobotTraffic:
         self.supervisor = supervisor
         self.sim = sim or Simulation()
         self._by_odometry = knows == "odometry"
+        self._prefix = prefix
         self._answers: list[tuple[int, int]] = []
         self.on_event: Callable[[float, int, int, int], None] = (
             lambda _t, _robot, _kind, _sector: None
@@ -177,7 +181,7 @@ class RobotTraffic:
         a, b = path.at(np.array([v.start, v.start + 0.05]))
         start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
         robot = self.sim.add_robot(
-            _limited(find_robot(model), v), f"traffic{i}", pose=start
+            _limited(find_robot(model), v), f"{self._prefix}{i}", pose=start
         )
         tail, head = v.occupied()
         # An answer takes steps to arrive, and the robot must stop before the border: it
@@ -252,12 +256,22 @@ class RobotTraffic:
             self._collisions, self._start_pairs = len(self._start_pairs), []
             return Ending.COLLISION
 
+        self.act()
+        self.sim.step()
+        return self.observe()
+
+    def act(self) -> None:
+        """Take the supervisor's grants, and command all robots for the next step.
+
+        With `observe`, it lets several runs share a world that other code steps.
+        """
         self._take_grants()
         for d in self.drivers:
             v, w = self._command(d)
             d.robot.command(v=v, w=w)
 
-        self.sim.step()
+    def observe(self) -> Ending | None:
+        """Send the messages of the step that was made, and return the ending, see `step`."""
         moved = False
         for i, d in enumerate(self.drivers):
             moved |= self._update_progress(i, d)

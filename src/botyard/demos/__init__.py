@@ -1,0 +1,1 @@
+"""Shows of about a minute each for ``botyard demo``; `catalog` lists them."""

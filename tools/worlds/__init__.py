@@ -1,0 +1,1 @@
+"""Shipped scenarios that are drawn in code: ``python -m tools.worlds`` writes them."""
