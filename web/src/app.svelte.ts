@@ -1,6 +1,6 @@
 // The center of the page: it makes the stores and passes each message to the stores that need it.
 
-import { PAST, type CourseResult, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
+import { PAST, type Clients, type CourseResult, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP, type WorldMap } from "./net/frames";
 import { Adding } from "./stores/adding.svelte";
@@ -109,6 +109,8 @@ export class App implements Subjects {
   printing = $state("");
   /** Docks of the map. */
   mapDocks = $state(0);
+  /** What the panel of clients shows. */
+  clients = $state.raw<Clients | null>(null);
   private pendingSchema: Schema | null = null;
   /** What is to be seen once the world is there. */
   private wantedSight: Sight | KeptSight | null;
@@ -164,17 +166,22 @@ export class App implements Subjects {
     const kept = keptSight(browser.tabStorage);
     this.wantedSight = sightIn(browser.hash) ?? kept;
     if (kept) Object.assign(this.panels, { side: kept.side, stick: kept.stick, table: kept.table });
-    this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw, () => this.toggleTable());
+    this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw, (panel) => this.togglePanel(panel));
     this.touch = new Touch(world, camera, session, roster, selection, viewpoint, this.drag, this.tools);
     this.restyled(null);
     connection.view = this.view();
   }
 
-  /** Show the table of the fleet, or hide it. */
-  toggleTable(): void {
-    this.panels.table = !this.panels.table;
-    this.connection.setView(this.view());
+  /** Show a panel below the world, or hide it. */
+  togglePanel(panel: "table" | "clients"): void {
+    this.panels[panel] = !this.panels[panel];
+    this.look();
     this.keepSight();
+  }
+
+  /** Ask the simulator for what is shown now. */
+  look(): void {
+    this.connection.setView(this.view());
   }
 
   useToken(token: string): void {
@@ -243,6 +250,7 @@ export class App implements Subjects {
     else if (message.type === "files") this.written.paths = message.paths;
     else if (message.type === "trips") this.trips.received(message.trips);
     else if (message.type === "fleet") this.table.received(message);
+    else if (message.type === "clients") this.clients = message;
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
 
@@ -383,6 +391,7 @@ export class App implements Subjects {
       velocity: layers.velocity,
       selected: this.selection.names.slice(0, MAX_DETAILS),
       fleet: this.panels.table,
+      clients: this.panels.clients ? this.panels.clientWords.slice(0, 100) : null,
     };
   }
 

@@ -150,6 +150,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     if rotate_logs is not None:
         control.logs = LogFiles(rotate_logs, time.monotonic)
     desk = PioneerRequests(control)
+    hub.census.add(desk.facts)
     control.recordings = recordings = Recordings(
         sim, work, pictures, desk.taps, patient=interval is None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.app.rosmaster import MAX_URI, embedded_master, master_name, message_types
+from botyard.control.census import ClientFacts
 from botyard.errors import BotyardError, PeerError, RosMasterError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
@@ -64,6 +65,14 @@ class RosInterfaces:
         self._web: dict[
             str, tuple[Rosbridge | Foxglove, RosbridgePump | FoxglovePump]
         ] = {}
+        parts.hub.census.add(self._facts)
+
+    def _facts(self) -> Iterator[ClientFacts]:
+        """Yield descriptions of ROS nodes and participants, for operators."""
+        if self._ros1 is not None:
+            yield from self._ros1.facts()
+        if self._ros2 is not None:
+            yield from self._ros2.pipe.facts()
 
     # -- switches
 
@@ -139,6 +148,7 @@ class RosInterfaces:
         """Return the ROS graph (nodes, topics and services), created on first use."""
         if self._graph is None:
             from botyard.interfaces.ros.graph import RosGraph
+            from botyard.interfaces.ros.topiclook import GraphTopics
             from botyard.protocols.ros_messages.naming import PROFILES
 
             o = self._o
@@ -158,6 +168,7 @@ class RosInterfaces:
                 scan_rate=o.scan_rate,
                 has_nav2=o.nav2_actions,
             )
+            self._parts.hub.census.topics = GraphTopics(self._graph)
 
         return self._graph
 
@@ -561,6 +572,7 @@ class RosInterfaces:
             self._ambf = None
 
         if self._graph is not None:
+            self._parts.hub.census.topics = None
             self._graph.close()
         await self.stop_ros1()
         await self.stop_ros2()

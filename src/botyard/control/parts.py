@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from botyard.api.revisions import Subject
 from botyard.control.caller import Caller
+from botyard.control.census import Census
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
@@ -152,6 +153,11 @@ class RunLoop(Clock, Protocol):
     @property
     def background(self) -> Background:
         """Runner of background work."""
+        ...
+
+    @property
+    def census(self) -> Census:
+        """Register of clients and topics."""
         ...
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from botyard.api.revisions import Subject
 from botyard.control import later
+from botyard.control.census import Census
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Listener
 from botyard.errors import NotNowError
@@ -126,6 +127,7 @@ class Hub:
         """
         self.dropped_reports = 0
         """Number of reports that were dropped because their clients did not read."""
+        self.census = Census()
         self.background = Background()
         """Tasks that run in the event loop besides the steps."""
         # The measurement of the ratio restarts when simulated time jumps.

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
+from botyard.control.census import ClientFacts
 from botyard.control.driving import client_left
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import NotNowError, PortError, WorldError
@@ -27,7 +27,10 @@ from botyard.interfaces.http_admission import source_of
 from botyard.interfaces.interface import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
+from botyard.servers.clientfacts import TcpClient as TcpLine
+from botyard.servers.clientfacts import tcp_facts
 from botyard.servers.hub import Hub
+from botyard.servers.sessionoutput import as_bytes, bytes_of, timer_of
 from botyard.servers.sockets import (
     MAX_STUCK,
     READ_SIZE,
@@ -40,11 +43,6 @@ from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
 """Maximum number of unread bytes of a client, which is disconnected beyond it."""
-MIN_TIMER_S: Final = 0.001
-"""Minimum delay of a session's timer, s.
-
-A session that is always due must not use up the time of other sessions.
-"""
 MAX_DATAGRAM: Final = 8192
 """Maximum length of a datagram, bytes; longer ones are dropped."""
 MAX_ANSWERS: Final = 16
@@ -61,6 +59,11 @@ class Client(Protocol):
     @property
     def source(self) -> str:
         """Address of the client."""
+        ...
+
+    @property
+    def line(self) -> TcpLine:
+        """Connection of the client."""
         ...
 
     def stepped(self, now: float) -> None:
@@ -113,6 +116,14 @@ class Pump(ABC):
         """Address of the open port."""
         self.is_open = False
         self._options = options
+        self._unlist: Callable[[], None] = lambda: None
+
+    def _facts(self) -> list[ClientFacts]:
+        """Return descriptions of the clients, for operators."""
+        return [
+            tcp_facts(client.line, self.interface.name, caller=id(client))
+            for client in self.clients
+        ]
 
     async def start(self, host: str, port: int) -> None:
         """Open the port; if `stop` is called meanwhile, close it again.
@@ -159,6 +170,7 @@ class Pump(ABC):
 
         self.address = address
         self.hub.attach(self)
+        self._unlist = self.hub.census.add(self._facts)
 
     async def stop(self) -> None:
         """Close the port and disconnect the clients."""
@@ -166,6 +178,7 @@ class Pump(ABC):
             return
         self.is_open = False
         self.hub.detach(self)
+        self._unlist()
         for client in tuple(self.clients):
             client.drop()
         await self._close()
@@ -310,61 +323,6 @@ class Pump(ABC):
             client.stepped(now)
 
 
-def bytes_of(session: Session) -> bytes:
-    """Return the bytes that a session has to send.
-
-    Raises
-    ------
-    TypeError
-        The session returns another type.
-    """
-    return as_bytes(session.data_to_send())
-
-
-def as_bytes(found: object) -> bytes:
-    """Check that output of a session is bytes, and return it.
-
-    Raises
-    ------
-    TypeError
-        The output has another type.
-    """
-    if not isinstance(found, (bytes, bytearray, memoryview)):
-        raise TypeError(
-            f"data_to_send: expected bytes, found {shown(repr(found), 100)}"
-        )
-
-    return bytes(found)
-
-
-def timer_of(session: Session, now: float) -> float | None:
-    """Return the time of a session's next timer on the loop's clock, s; None if unset.
-
-    Parameters
-    ----------
-    session : Session
-        Session of an interface. Its result is checked, because it may come from another
-        package.
-    now : float
-        Time of the event loop, s.
-
-    Raises
-    ------
-    TypeError
-        The session returns another type or NaN. The event loop sorts its timers by
-        these times, so NaN would break the order of all timers.
-    """
-    when = session.next_timer()
-    if when is None or when == math.inf:
-        return None
-    if not isinstance(when, (int, float)) or math.isnan(when):
-        raise TypeError(
-            f"next_timer: expected a time or None, found {shown(repr(when), 100)}"
-        )
-
-    return max(float(when), now + MIN_TIMER_S)
-
-
 class TcpPump(Pump):
     """TCP port, with a session for each client."""
 
@@ -405,6 +363,11 @@ class TcpClient(StreamPeer):
         self._alarm: asyncio.TimerHandle | None = None
         """Timer of the session."""
         self._is_woken = False
+
+    @property
+    def line(self) -> TcpLine:
+        """The connection itself."""
+        return self
 
     # -- called through the error barrier
 

@@ -8,6 +8,7 @@ export interface View {
   velocity?: boolean;
   selected?: string[];
   fleet?: boolean;
+  clients?: string | null;
 }
 
 /** First message of a page. */
@@ -386,6 +387,14 @@ export interface Interface {
   group?: number;
 }
 
+/** Request the last message of a ROS topic; the answer is a text, or null without one. */
+export interface LookAtTopic {
+  type: "look_at_topic";
+  name: string;
+  id?: number;
+  group?: number;
+}
+
 /** Robots chosen in the start dialog. */
 export interface StartRobot {
   model: string;
@@ -439,6 +448,78 @@ export interface Debug {
   y1?: number;
   id?: number;
   group?: number;
+}
+
+/** Connected client; null is not known. */
+export interface ClientInfo {
+  key: string;
+  protocol: string;
+  address: string;
+  about: string;
+  robot: string;
+  received: number | null;
+  sent: number | null;
+  latency: number | null;
+  dropped: number | null;
+  command: string;
+  age: number | null;
+}
+
+/** Clients, ROS topics and sources of commands, once a second. */
+export interface Clients {
+  type: "clients";
+  clients: ClientInfo[];
+  topics: TopicInfo[];
+  commands: Commands[];
+  more_clients: number;
+  more_topics: number;
+}
+
+/** Commands of a robot in the last minute. */
+export interface Commands {
+  robot: string;
+  runs: [number, number, string, number][];
+}
+
+/** Values of all robots, once a second, for the table of the fleet. */
+export interface Fleet {
+  type: "fleet";
+  time: number;
+  names: string[];
+  charge: number[];
+  speed: number[];
+  stalled: number[];
+  left: number[];
+  controller: string[];
+  commander: string[];
+  pose: [number, number, number][];
+}
+
+/** ROS topic. */
+export interface TopicInfo {
+  name: string;
+  type: string;
+  about: string;
+  input: boolean;
+  rate: number | null;
+  readers: number;
+  count: number;
+}
+
+/** Trip of a robot to goals. */
+export interface TripInfo {
+  robot: string;
+  state: string;
+  goals: ([number, number, number | null])[];
+  path: [number, number][];
+  order: string;
+  message: string;
+}
+
+/** All trips of robots to goals; sent again after each change. */
+export interface Trips {
+  type: "trips";
+  trips: TripInfo[];
 }
 
 /** Answer to a request that was executed. */
@@ -656,36 +737,6 @@ export interface Details {
   robots: Detail[];
 }
 
-/** Trip of a robot to goals. */
-export interface TripInfo {
-  robot: string;
-  state: string;
-  goals: ([number, number, number | null])[];
-  path: [number, number][];
-  order: string;
-  message: string;
-}
-
-/** All trips of robots to goals; sent again after each change. */
-export interface Trips {
-  type: "trips";
-  trips: TripInfo[];
-}
-
-/** Values of all robots, once a second, for the table of the fleet. */
-export interface Fleet {
-  type: "fleet";
-  time: number;
-  names: string[];
-  charge: number[];
-  speed: number[];
-  stalled: number[];
-  left: number[];
-  controller: string[];
-  commander: string[];
-  pose: [number, number, number][];
-}
-
 /** Log line; `text` may come from a client: show it as text, never as HTML. */
 export interface LogEntry {
   time: number;
@@ -759,9 +810,9 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Log | Files | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Log | Files | Ok | Failed;
 
 export const VERSION = 6;
 export const FRAME_VERSION = 1;

@@ -64,7 +64,7 @@ export class Commands {
     /** Undo a gesture that is going on; whether there was one. */
     private cancelGesture: () => boolean,
     private redraw: Redraw,
-    private toggleTable: () => void,
+    private toggle: (panel: "table" | "clients") => void,
   ) {
     const { capture, clock, fleet, log, maps, panels, roster, selection, session, timeline, tools, undo, viewpoint } = on;
     this.table = {
@@ -98,7 +98,8 @@ export class Commands {
       sidebar: () => (panels.side = !panels.side),
       stop: () => this.stop(),
       goThere: () => this.goThere(),
-      table: () => this.toggleTable(),
+      table: () => this.toggle("table"),
+      clients: () => this.toggle("clients"),
       emergency: () => this.emergency(),
     };
   }

@@ -16,6 +16,10 @@ export class Panels {
   stick = $state(false);
   /** The table of the fleet, below the world. */
   table = $state(false);
+  /** The panel of clients and topics, below the world. */
+  clients = $state(false);
+  /** Words that its rows have. */
+  clientWords = $state("");
 
   constructor(
     width: number,

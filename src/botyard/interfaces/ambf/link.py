@@ -43,6 +43,11 @@ class _Publication:
         return bool(self.readers)
 
     @property
+    def reader_count(self) -> int:
+        """Number of readers."""
+        return len(self.readers)
+
+    @property
     def replays_latched(self) -> bool:
         return True
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.interfaces.page.commandlog import CommandLog
 from botyard.names import shown
 from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Viewer
-from botyard.sim.journal import Entry, Submit, SubmitEach
 from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.trips import TripState
 
@@ -30,47 +30,25 @@ MAX_CORNERS: Final = 200
 class FleetWatch:
     """Observer of all robots for pages.
 
-    It counts how long robots were stalled while pages are connected, and notes the
-    sources of commands while a page shows the table.
+    It counts how long robots were stalled while pages are connected.
 
     Parameters
     ----------
     sim : Simulation
         The world, which is only read.
+    commands : CommandLog
+        Sources of the commands of all robots.
     """
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Simulation, commands: CommandLog) -> None:
         self._sim = sim
+        self._commands = commands
         self._names: tuple[str, ...] = ()
         self._stalled: NDArray[np.float64] = np.zeros(0)
         self._seen: NDArray[np.float64] = np.zeros(0)
         self._time = sim.time
-        self._commander: dict[str, str] = {}
-        self._stop: Callable[[], None] | None = None
         self._trips = b""
         self._next = -math.inf
-
-    # -- what is observed
-
-    def watch(self, is_shown: bool) -> None:
-        """Note the sources of commands from now on, or no longer."""
-        if is_shown and self._stop is None:
-            self._stop = self._sim.core.journal.listen(self._heard, self._heard_one)
-        elif not is_shown and self._stop is not None:
-            self._stop()
-            self._stop = None
-            self._commander.clear()
-
-    def _heard(self, entry: Entry) -> None:
-        if isinstance(entry.change, Submit):
-            self._commander[entry.change.name] = entry.source
-        elif isinstance(entry.change, SubmitEach):
-            self._commander |= dict.fromkeys(entry.change.names, entry.source)
-
-    def _heard_one(
-        self, tick: int, order: int, source: str, name: str, command: object
-    ) -> None:
-        self._commander[name] = source
 
     def sample(self) -> None:
         """Add the time since the last call to the observed times."""
@@ -92,8 +70,7 @@ class FleetWatch:
             old = np.append(getattr(self, attribute), 0.0)
             setattr(self, attribute, np.where(rows >= 0, old[rows], 0.0))
         self._names = names
-        # Robots that are gone must not fill the memory.
-        self._commander = {n: s for n, s in self._commander.items() if n in before}
+        self._commands.keep(frozenset(names))
 
     # -- messages
 
@@ -143,18 +120,10 @@ class FleetWatch:
                     programs[name].name if name in programs else ""
                     for name in self._names
                 ],
-                commander=[self._commander_of(robot) for robot in robots],
+                commander=[shown(self._commands.commander(r), 60) for r in robots],
                 pose=sim.fleet.poses.round(3).tolist(),
             )
         )
-
-    def _commander_of(self, robot: Robot) -> str:
-        source = self._commander.get(robot.name, "")
-        # A controller commands with the source of programs; its name says more.
-        program = self._sim.core.programs.by_robot.get(robot.name)
-        if source in ("", "api") and program is not None and not robot.clients:
-            return program.name
-        return shown(source, 60)
 
     def trips(self) -> bytes | None:
         """Return the encoded trips of all robots; None if they are the ones of the last call."""

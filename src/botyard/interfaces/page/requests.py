@@ -38,6 +38,8 @@ from botyard.control.parts import Maps, Portions, RunLoop, charged
 from botyard.errors import BotyardError, NotNowError, WorldError
 from botyard.geometry import Pose
 from botyard.interfaces.page.catalog import Catalog, picture_of
+from botyard.interfaces.page.clientwatch import ClientWatch
+from botyard.interfaces.page.commandlog import CommandLog
 from botyard.interfaces.page.courses import Courses
 from botyard.interfaces.page.downloads import Downloads
 from botyard.interfaces.page.fleetwatch import FleetWatch
@@ -48,7 +50,12 @@ from botyard.interfaces.page.operations import (
     files_message,
     reason_of,
 )
-from botyard.interfaces.page.robotdetails import SOURCE, details_of, read_sensors
+from botyard.interfaces.page.robotdetails import (
+    MAX_DETAILS,
+    SOURCE,
+    SelectedSensors,
+    details_of,
+)
 from botyard.interfaces.page.status import Question, Robots, status_of
 from botyard.interfaces.page.timeline import LookBack, TimeLine
 from botyard.interfaces.page.viewsource import (
@@ -61,13 +68,10 @@ from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.messages import AnyRequest, Graphics
 from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.sim.simulation import Robot
 from botyard.version import __version__
 
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
-MAX_DETAILS: Final = 20
-"""Largest number of selected robots whose details are sent and whose sensors are read."""
 LOG_BACKLOG: Final = 500
 """Number of recent log lines that a new viewer gets (ring buffer)."""
 EXIT_DELAY: Final = 0.3
@@ -130,11 +134,13 @@ class PageRequests:
         self._files: Sequence[Path] = ()
         self._downloads = Downloads()
         self._last_page = 0
-        self._read: dict[str, Robot] = {}
+        self._sensors = SelectedSensors(hub.sim)
         self._schema = -1
         self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
         self._next_status = self._next_detail = 0.0
-        self._fleet = FleetWatch(hub.sim)
+        self._commands = CommandLog(hub.sim)
+        self._fleet = FleetWatch(hub.sim, self._commands)
+        self._clients = ClientWatch(hub, self.control, self._commands)
         self._courses = Courses(hub.sim)
         self._inspector = Inspector(hub.sim)
         self._catalog = Catalog(hub.background, maps)
@@ -182,6 +188,7 @@ class PageRequests:
         The recent log lines follow.
         """
         self.viewers.append(viewer)
+        self._observe()
         for entry in self._log:
             viewer.add_log(entry)
         _, schema = self.source.schema()
@@ -204,37 +211,20 @@ class PageRequests:
         self.viewers.remove(viewer)
         self.timeline.left(viewer)
         client_left(self.control, viewer)
-        self._fleet.watch(any(v.view.fleet for v in self.viewers))
-        self._subscribe()
+        self._observe()
         self.hub.settle()
 
     def view_changed(self, viewer: Viewer) -> None:
         """Apply the view (selected robots and options) that a viewer has changed."""
         self.timeline.view_changed(viewer)
-        self._fleet.watch(any(v.view.fleet for v in self.viewers))
-        self._subscribe()
+        self._observe()
         self.hub.settle()
 
-    def _subscribe(self) -> None:
-        """Subscribe to sensors of selected robots; unsubscribe from other sensors."""
-        robots = self.hub.sim.robots
-        # A dict keeps the order of selection, so that the limit keeps the first robots.
-        wanted = list(
-            dict.fromkeys(
-                n for v in self.viewers for n in v.view.selected if n in robots
-            )
-        )[:MAX_DETAILS]
-        read = {name: robots[name] for name in wanted}
-        for name, robot in self._read.items():
-            if name not in read and robots.get(name) is robot:
-                read_sensors(robot, False)
-
-        for name, robot in read.items():
-            # A robot that was added in the meantime may have this name.
-            if self._read.get(name) is not robot:
-                read_sensors(robot, True)
-
-        self._read = read
+    def _observe(self) -> None:
+        """Observe what the pages show: commands while there are pages, and sensors."""
+        self._commands.watch(bool(self.viewers))
+        self._clients.watch(bool(self.viewers))
+        self._sensors.read(n for v in self.viewers for n in v.view.selected)
 
     # -- messages to all viewers
 
@@ -247,7 +237,7 @@ class PageRequests:
         number, schema = self.source.schema()
         if number != self._schema:
             self._schema = number
-            self._subscribe()
+            self._observe()
             self._tell_present(schema)
 
     def _tell_present(self, text: bytes) -> None:
@@ -284,6 +274,7 @@ class PageRequests:
                 )
 
             self._fleet.tell(self.viewers, now)
+            self._clients.tell(self.viewers, now)
 
         if self.control.files is not self._files:
             self._files = self.control.files
@@ -590,6 +581,13 @@ class PageRequests:
             self.hub.stop(status)
 
         self.hub.background.start(soon(), "the end")
+
+    @_do.register
+    def _(self, request: msg.LookAtTopic, viewer: Viewer) -> str | None:
+        topics = self.hub.census.topics
+        if topics is None:
+            raise NotNowError("no ROS interface is on")
+        return topics.look(request.name)
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:

@@ -14,6 +14,8 @@ from botyard.sim.simulation import Robot, Simulation
 
 SOURCE: Final = "page"
 """Source name of the page's commands and sensor subscriptions."""
+MAX_DETAILS: Final = 20
+"""Largest number of selected robots whose details are sent and whose sensors are read."""
 
 
 def detail_of(robot: Robot, sim: Simulation, port: int) -> pushes.Detail:
@@ -101,4 +103,49 @@ def read_sensors(robot: Robot, on: bool) -> None:
         reader.subscribe(SOURCE, on)
 
 
-__all__ = ["SOURCE", "detail_of", "details_of", "read_sensors"]
+class SelectedSensors:
+    """Subscriptions to the sensors of the robots that pages have selected.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._read: dict[str, Robot] = {}
+
+    def read(self, selected: Iterable[str]) -> None:
+        """Subscribe to the sensors of selected robots; unsubscribe from other sensors.
+
+        Parameters
+        ----------
+        selected : iterable of str
+            Names of bodies, perhaps with repetitions; the first `MAX_DETAILS` robots
+            are read.
+        """
+        robots = self._sim.robots
+        # A dict keeps the order of selection, so that the limit keeps the first robots.
+        wanted = list(dict.fromkeys(name for name in selected if name in robots))
+        read = {name: robots[name] for name in wanted[:MAX_DETAILS]}
+        for name, robot in self._read.items():
+            if name not in read and robots.get(name) is robot:
+                read_sensors(robot, False)
+
+        for name, robot in read.items():
+            # A robot that was added in the meantime may have this name.
+            if self._read.get(name) is not robot:
+                read_sensors(robot, True)
+
+        self._read = read
+
+
+__all__ = [
+    "MAX_DETAILS",
+    "SOURCE",
+    "SelectedSensors",
+    "detail_of",
+    "details_of",
+    "read_sensors",
+]

@@ -6,7 +6,7 @@ Each request becomes an operation (pioneer-protocol §9).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -36,6 +36,7 @@ from botyard.control import (
     TakeRobot,
     WritePicture,
 )
+from botyard.control.census import ClientFacts
 from botyard.errors import BotyardError, DeniedError
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.taps import PacketTaps
@@ -70,6 +71,11 @@ class Client(Hashable, Protocol):
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """Logger of the client's robot."""
+        ...
+
+    @property
+    def facts(self) -> Callable[[], ClientFacts] | None:
+        """Function that describes the client; None if there is nothing to describe."""
         ...
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
@@ -110,6 +116,13 @@ class PioneerRequests:
         """Connections of all clients."""
         # Return a copy, because clients may disconnect while a caller iterates.
         return tuple(self._clients)
+
+    def facts(self) -> Iterator[ClientFacts]:
+        """Yield descriptions of all clients, for operators."""
+        for client in self._clients:
+            # A null modem has no address and no socket to describe.
+            if client.facts is not None:
+                yield client.facts()
 
     def attach(self, client: Client) -> None:
         """Register a client.

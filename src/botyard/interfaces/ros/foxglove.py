@@ -112,6 +112,11 @@ class _Publication:
         """Whether the topic has a subscriber."""
         return bool(self.channel.readers)
 
+    @property
+    def reader_count(self) -> int:
+        """Number of readers."""
+        return len(self.channel.readers)
+
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
         # Loop over a copy, because a client that is too slow may be dropped in the

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from botyard.api.revisions import Subject
 from botyard.control import Control
+from botyard.control.census import TopicFacts
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
 from botyard.interfaces.ros.mapcells import MapCells
@@ -532,6 +533,7 @@ class RosGraph:
         if topic.version is not None:
             offer.latched = offer.last_version, message
         if not message.is_nothing:
+            offer.count += 1
             for publication in offer.readers:
                 publication.send(message)
 
@@ -548,6 +550,29 @@ class RosGraph:
         return None if message.is_nothing else message
 
     # -- description
+
+    def topics(self) -> Iterator[TopicFacts]:
+        """Yield descriptions of all topics and inputs, with the number of their messages."""
+        self._sync()
+        for member in (self._world, *self._members.values()):
+            for offer in member.topics:
+                topic = offer.topic
+                yield TopicFacts(
+                    name=topic.name,
+                    type_name=topic.type_name,
+                    about=topic.about,
+                    is_input=False,
+                    count=offer.count,
+                    readers=sum(p.reader_count for p in offer.publications.values()),
+                )
+            for entry in member.inputs:
+                yield TopicFacts(
+                    name=entry.name,
+                    type_name=entry.type_name,
+                    about=entry.about,
+                    is_input=True,
+                    count=entry.count,
+                )
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:
         """Yield kind, name, type and description of each topic, input and service.

@@ -212,6 +212,8 @@ class Offer:
     last_version: Hashable = None
     measured_us: int = -1
     """Simulated time of the measurement in the last message, µs, for topics with an age."""
+    count: int = 0
+    """Number of messages that were published."""
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Version and last message of a latched topic, which new subscribers get."""
     barrier: ErrorBarrier = field(init=False)

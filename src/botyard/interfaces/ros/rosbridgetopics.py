@@ -181,6 +181,11 @@ class BridgePublication:
         """Whether the topic has a subscriber."""
         return bool(self.channel.readers)
 
+    @property
+    def reader_count(self) -> int:
+        """Number of readers."""
+        return len(self.channel.readers)
+
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
         self.channel.deliver(

@@ -95,6 +95,11 @@ class Publication(Protocol):
         ...
 
     @property
+    def reader_count(self) -> int:
+        """Number of readers, as far as the transport knows it."""
+        ...
+
+    @property
     def replays_latched(self) -> bool:
         """Whether new subscribers get a latched message at once.
 

@@ -126,6 +126,18 @@ class Input:
     about: str
     limit: int = MAX_INPUT
     operation: type[Any] | None = None
+    count: int = 0
+    """Number of messages so far."""
+
+    def __post_init__(self) -> None:
+        """Count the messages that are taken."""
+        take = self.take
+
+        def counted(message: Any) -> None:
+            self.count += 1
+            take(message)
+
+        self.take = counted
 
 
 @dataclass(slots=True, eq=False)

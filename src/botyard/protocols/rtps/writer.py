@@ -122,6 +122,11 @@ class Writer(MatchedReaders, Generic[H]):
         return self._keeps or bool(self._proxies)
 
     @property
+    def reader_count(self) -> int:
+        """Number of matched readers."""
+        return len(self._proxies)
+
+    @property
     def kept(self) -> History:
         """History with the kept samples."""
         return self._history

@@ -39,6 +39,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     selected: tuple[Name, ...] = ()
     fleet: bool = False
     """Whether the page gets `Fleet` once a second."""
+    clients: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    """Words that the page's `Clients` have, once a second; null: it gets none."""
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
@@ -408,6 +410,15 @@ class Interface(Request, tag="interface"):
     on: bool
 
 
+class LookAtTopic(Request, tag="look_at_topic"):
+    """Request the last message of a ROS topic; the answer is a text, or null without one.
+
+    The first request subscribes to the topic, and later ones renew the subscription.
+    """
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
 class StartRobot(msgspec.Struct, kw_only=True):
     """Robots chosen in the start dialog."""
 
@@ -494,6 +505,7 @@ AnyRequest = (
     | CancelMovie
     | Download
     | Interface
+    | LookAtTopic
     | Start
     | Reply
     | Exit

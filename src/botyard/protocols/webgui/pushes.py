@@ -11,6 +11,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from botyard.model.devices import Layer
+from botyard.protocols.webgui.fleetpushes import ClientInfo as ClientInfo
+from botyard.protocols.webgui.fleetpushes import Clients as Clients
+from botyard.protocols.webgui.fleetpushes import Commands as Commands
+from botyard.protocols.webgui.fleetpushes import Fleet as Fleet
+from botyard.protocols.webgui.fleetpushes import TopicInfo as TopicInfo
+from botyard.protocols.webgui.fleetpushes import TripInfo as TripInfo
+from botyard.protocols.webgui.fleetpushes import Trips as Trips
 from botyard.protocols.webgui.messages import Graphics
 
 
@@ -401,77 +408,6 @@ class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):
     robots: list[Detail]
 
 
-class TripInfo(msgspec.Struct, kw_only=True):
-    """Trip of a robot to goals.
-
-    Attributes
-    ----------
-    robot : str
-        Name of the robot.
-    state : str
-        State, such as ``driving``.
-    goals : list of (x, y, th)
-        Goals that it has not reached yet, m and rad; th is None for any heading.
-    path : list of (x, y)
-        Corners of the planned path to the first goal, m.
-    order : str
-        ``once``, ``loop`` or ``back``.
-    message : str
-        Why there is no path; empty otherwise.
-    """
-
-    robot: str
-    state: str
-    goals: list[tuple[float, float, float | None]]
-    path: list[tuple[float, float]]
-    order: str
-    message: str = ""
-
-
-class Trips(msgspec.Struct, kw_only=True, tag="trips", tag_field="type"):
-    """All trips of robots to goals; sent again after each change."""
-
-    trips: list[TripInfo]
-
-
-class Fleet(msgspec.Struct, kw_only=True, tag="fleet", tag_field="type"):
-    """Values of all robots, once a second, for the table of the fleet.
-
-    Each list has one entry for each robot.
-
-    Attributes
-    ----------
-    time : float
-        Simulated time, s.
-    names : list of str
-        Names of the robots.
-    charge : list of float
-        Charge of the batteries, %.
-    speed : list of float
-        Speed, m/s.
-    stalled : list of float
-        Share of the observed simulated time in which the robot was stalled, 0 to 1.
-    left : list of float
-        Length of the path to the goal, m; -1 without a goal.
-    controller : list of str
-        Name of the controller that drives the robot while no client does.
-    commander : list of str
-        Source of the last command.
-    pose : list of (x, y, th)
-        True poses, m and rad.
-    """
-
-    time: float
-    names: list[str]
-    charge: list[float]
-    speed: list[float]
-    stalled: list[float]
-    left: list[float]
-    controller: list[str]
-    commander: list[str]
-    pose: list[tuple[float, float, float]]
-
-
 class LogEntry(msgspec.Struct, kw_only=True):
     """Log line; `text` may come from a client: show it as text, never as HTML."""
 
@@ -615,6 +551,7 @@ Push = (
     | Details
     | Trips
     | Fleet
+    | Clients
     | Log
     | Files
     | Ok

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from botyard.control.census import ClientFacts
 from botyard.control.error_barrier import ErrorBarrier, call_all_suppressing
 from botyard.interfaces.pioneer.requests import SOURCE, PioneerRequests
 from botyard.protocols.pioneer.batch import Made
@@ -142,6 +143,8 @@ class Connection:
         self._finished = False
         self._visits = visits
         self._is_idle = is_idle
+        self.facts: Callable[[], ClientFacts] | None = None
+        """Function that describes the client to operators; the transport sets it."""
         self._lines = _Lines(log)
         self._as_client = acting(SOURCE)
         self._tap = None if desk is None else desk.taps.session(session.port.name)

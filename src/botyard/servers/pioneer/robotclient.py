@@ -1,7 +1,4 @@
-"""`RobotClient`: one TCP connection of a Pioneer client (pioneer-protocol §2).
-
-`RobotPortServer` accepts them; `botyard.servers.pioneer.tcp` has the port of each robot.
-"""
+"""Connections of Pioneer clients, and the ports that accept them (pioneer-protocol §2)."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import errno
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 from botyard.errors import PortError
 from botyard.interfaces.pioneer.requests import PioneerRequests
@@ -19,6 +17,7 @@ from botyard.protocols.pioneer.handshake import Stage
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session
 from botyard.servers.addresses import is_loopback
+from botyard.servers.clientfacts import pioneer_facts
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer.connection import Connection, RobotLog
 from botyard.servers.sockets import READ_SIZE, keep_alive, note_port, reason_of
@@ -77,8 +76,8 @@ class RobotClient(StreamPeer):
         self._robot: Robot | None = None
         self._connection: Connection | None = None
         self._parser = Parser()
-        self._early = self._parsed = 0
-        """Number of bytes before the first packet, and of parsed bytes in the inbox."""
+        self._early = self._parsed = self.dropped = 0
+        """Number of bytes before the first packet, of parsed bytes, and of dropped reports."""
         self._is_settled = self._is_dropping = False
         self._intake_socket = -1
         """Socket that the intake reads for this connection; -1: none."""
@@ -261,6 +260,7 @@ class RobotClient(StreamPeer):
             server.visits,
             self._has_no_unsent,
         )
+        self._connection.facts = partial(pioneer_facts, self)
         server.hub.reporter.attach(self._connection)
         if self.socket is not None and self._has_no_unsent():
             server.hub.reporter.open(self._connection, self.socket.fileno())
@@ -377,6 +377,7 @@ class RobotClient(StreamPeer):
             return
 
         self._server.hub.dropped_reports += 1
+        self.dropped += 1
         if not self._is_dropping:
             self._is_dropping = True
             self._server.log.warning(

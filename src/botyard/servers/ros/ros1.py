@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
+from botyard.control.census import ClientFacts
 from botyard.control.control import EXIT_DENIED
 from botyard.errors import PeerError
 from botyard.interfaces.ros.transport import EncodedMessage
@@ -27,6 +29,7 @@ from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tcpros import api
 from botyard.servers.addresses import advertised_host
+from botyard.servers.clientfacts import ros1_facts
 from botyard.servers.ros.ros1input import InputLimits, Subscriber
 from botyard.servers.ros.ros1node import (
     MIN_QUERY_INTERVAL_S,
@@ -306,6 +309,12 @@ class Ros1:
             and args[0] in node.inputs
         ):
             node.inputs[args[0]].update(value)
+
+    def facts(self) -> Iterator[ClientFacts]:
+        """Yield descriptions of the connected nodes, for operators."""
+        return ros1_facts(
+            itertools.chain.from_iterable(n.connections for n in self._nodes.values())
+        )
 
     async def close(self) -> None:
         """Unregister everything at the master, and close all connections."""

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from botyard.control.error_barrier import ErrorBarrier
@@ -91,6 +92,21 @@ class InputLimits:
             yield
 
 
+@dataclass(frozen=True, slots=True)
+class PublisherLine:
+    """Connection to a publisher, for operators."""
+
+    session: Subscription
+    peer: Peer
+    socket: Any
+    dropped: int = 0
+
+    @property
+    def caller(self) -> str:
+        """Name of the node that publishes."""
+        return self.session.caller
+
+
 class Subscriber:
     """Subscription with a connection to each publisher of a topic.
 
@@ -118,6 +134,8 @@ class Subscriber:
         self._barrier = ErrorBarrier(log, f"taking a message of {entry.name}")
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: deque[str] = deque()
+        self.lines: dict[str, PublisherLine] = {}
+        """Open connections by the URI of the publisher."""
         self._heard: dict[str, float] = {}
         """Time of the last data from each active publisher, s of the loop's clock."""
         self._sweep: asyncio.TimerHandle | None = None
@@ -227,7 +245,11 @@ class Subscriber:
         session = Subscription(
             self._node.name, self.name, self.type_name, self.md5, self.definition, limit
         )
-        source = source_of(Peer.of(writer.transport).address)
+        peer = Peer.of(writer.transport)
+        source = source_of(peer.address)
+        self.lines[uri] = PublisherLine(
+            session, peer, writer.transport.get_extra_info("socket")
+        )
 
         try:
             writer.write(session.hello)
@@ -246,6 +268,7 @@ class Subscriber:
                         # handles it.
                         patience.reschedule(None)
         finally:
+            self.lines.pop(uri, None)
             writer.transport.abort()
 
     async def _work_off(self, session: Subscription, data: bytes, source: str) -> None:

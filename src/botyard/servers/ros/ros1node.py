@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -16,6 +16,7 @@ from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.servicetypes import ServiceType
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tcpros import api, wire
+from botyard.servers.clientfacts import Ros1Connection
 from botyard.servers.ros.ros1input import Subscriber
 from botyard.servers.ros.tcpros import Connection, TcprosServer
 from botyard.servers.ros.xmlrpc import RpcServer
@@ -132,6 +133,11 @@ class NodePublication:
     def is_wanted(self) -> bool:
         """Whether the topic has a subscriber."""
         return bool(self.readers)
+
+    @property
+    def reader_count(self) -> int:
+        """Number of readers."""
+        return len(self.readers)
 
     def welcome(self, reader: Connection) -> None:
         """Add a subscriber, and send it the last message of a latched topic.
@@ -283,6 +289,13 @@ class Node:
     def entries(self) -> list[NodePublication | NodeService | Subscriber]:
         """All entries of the node that the master has to know."""
         return [*self.topics.values(), *self.inputs.values(), *self.services.values()]
+
+    @property
+    def connections(self) -> Iterator[Ros1Connection]:
+        """Connections with other nodes."""
+        yield from self._server
+        for entry in self.inputs.values():
+            yield from entry.lines.values()
 
     def close(self) -> None:
         """Close all connections."""

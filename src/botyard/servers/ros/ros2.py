@@ -59,6 +59,11 @@ class _Publication:
         """Whether a reader is matched, or a late reader may request the last message."""
         return self._writer.is_wanted
 
+    @property
+    def reader_count(self) -> int:
+        """Number of readers."""
+        return self._writer.reader_count
+
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all readers."""
         self._writer.write(message.cdr, self._pipe.writing())

@@ -154,6 +154,11 @@ class _Publication(_End):
         """Whether a subscriber exists, or a late subscriber may request the last message."""
         return self._is_kept or self._matched
 
+    @property
+    def reader_count(self) -> int:
+        """1 if there are readers: Zenoh does not say how many."""
+        return int(self._matched)
+
     def send(self, message: EncodedMessage) -> None:
         """Send a message.
 

@@ -13,9 +13,11 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from botyard.control.census import ClientFacts
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
 from botyard.names import shown
@@ -50,6 +52,8 @@ ENOUGH_BUFFER_BYTES: Final = 1 << 20
 MAX_INDEX: Final = 100
 """Number of participants of one host and domain whose ports are tried."""
 LAST_PORT: Final = 65535
+MAX_COUNTED: Final = 1000
+"""Number of participants whose bytes are counted before the counts of others are dropped."""
 POLL_S: Final = 0.002
 """Poll interval of sockets if the event loop cannot watch them, s."""
 # Constants of Linux (linux/sockios.h, linux/in.h) that Python lacks.
@@ -131,6 +135,8 @@ class RtpsNode:
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
         self._writing_at = 0.0
+        self._received: Counter[bytes] = Counter()
+        self._sent: Counter[tuple[str, int]] = Counter()
         self._is_closed = False
         own = interface_addresses()
 
@@ -284,11 +290,15 @@ class RtpsNode:
             # With range LOCALHOST, ignore packets from other hosts.
             if self._only and source[0] not in self._only:
                 continue
+            self._received[packet[8:20]] += len(packet)
             # A malformed packet must not end the participant.
             self._barrier.run(feed, packet, source, now)
             if worked() - start > ITERATION_BUDGET_S:
                 break
 
+        if len(self._received) > MAX_COUNTED:
+            # Peers can forge any number of prefixes.
+            self._forget_counts()
         self._time.spend(now, worked() - start)
         self.wake()
         wait = self._time.wait(now)
@@ -302,6 +312,31 @@ class RtpsNode:
     def _read_again(self, sock: socket.socket) -> None:
         if not self._is_closed:
             self._watch(sock)
+
+    def _forget_counts(self) -> None:
+        """Forget the counts of participants that have left."""
+        peers = self.participant.peers
+        known = {peer.data.guid[:12] for peer in peers}
+        used = {address for peer in peers for address in peer.addresses}
+        self._received = Counter(
+            {k: n for k, n in self._received.items() if k in known}
+        )
+        self._sent = Counter({k: n for k, n in self._sent.items() if k in used})
+
+    def facts(self) -> Iterator[ClientFacts]:
+        """Yield descriptions of the remote participants, for operators."""
+        self._forget_counts()
+        for peer in self.participant.peers:
+            prefix = peer.data.guid[:12]
+            yield ClientFacts(
+                key=hash(prefix),
+                protocol="ROS 2",
+                address=peer.host or peer.origin,
+                about=f"participant {prefix.hex()[-8:]}, matches {peer.matched} endpoints",
+                received=self._received[prefix],
+                # Several participants of a process may share an address.
+                sent=sum(self._sent[address] for address in peer.addresses),
+            )
 
     # -- sending
 
@@ -365,6 +400,7 @@ class RtpsNode:
                     with contextlib.suppress(OSError):
                         sender.sendto(datagram, address)
             else:
+                self._sent[address] += len(datagram)
                 # A full buffer or an unreachable peer counts as packet loss.
                 with contextlib.suppress(OSError):
                     own.sendto(datagram, address)

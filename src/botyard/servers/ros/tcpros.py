@@ -119,6 +119,11 @@ class Connection(HoldingPeer):
         self.owes = 0
         """Number of bytes of answers that the peer has not read."""
 
+    @property
+    def caller(self) -> str:
+        """Name of the node at the other end."""
+        return self.session.caller
+
     def opened(self) -> None:
         """Register a new connection."""
         self.give(HEADER_TIME)

@@ -298,6 +298,17 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
             super().shutdown()
 
     @property
+    def peer(self) -> str:
+        """Address and port of the client."""
+        host, port = self.client or ("?", 0)
+        return f"{host}:{port}"
+
+    @property
+    def socket(self) -> Any:
+        """Socket of the connection."""
+        return self._socket.get_extra_info("socket")
+
+    @property
     def is_over(self) -> bool:
         """Whether the connection is closed or being closed."""
         return (

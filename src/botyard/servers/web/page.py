@@ -46,6 +46,7 @@ from botyard.protocols.webgui.messages import MAX_TEXT
 from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
+from botyard.servers.clientfacts import viewer_facts
 from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.servers.sockets import listening, reason_of
 from botyard.servers.web.http import TURN_TIME_S, HttpServer
@@ -109,6 +110,8 @@ class _Socket(WebSocketPeer):
         self._source: ViewSource | None = None
         self._drawn = -1
         self._is_closing = False
+        self.dropped = 0
+        """Number of frames that the viewer missed."""
         self.viewer = Viewer(
             server.desk,
             server.tokens,
@@ -182,9 +185,10 @@ class _Socket(WebSocketPeer):
             self.wake_at(due)
             return
 
-        self._server.hub.dropped_frames += (
-            max(0, source.number - self._drawn - 1) if self._drawn >= 0 else 0
-        )
+        if self._drawn >= 0:
+            missed = max(0, source.number - self._drawn - 1)
+            self._server.hub.dropped_frames += missed
+            self.dropped += missed
         self._drawn = source.number
         frame = source.frame(self.viewer.view)
         self.viewer.frame_sent(source.number, now)
@@ -242,6 +246,7 @@ class PageServer:
         self._uploading: set[str] = set()
         self._desk_fence = ErrorBarrier(log, "requests of the page")
         self._packed = ("", b"")
+        self.hub.census.add(lambda: viewer_facts(self._sockets))
         self._packing = asyncio.Lock()
 
     # -- life

@@ -22,7 +22,9 @@ from botyard.interfaces.interface import Request, Requests, Response, Session
 from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
-from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
+from botyard.servers.clientfacts import TcpClient
+from botyard.servers.pump import MAX_UNREAD, Pump
+from botyard.servers.sessionoutput import as_bytes, timer_of
 from botyard.servers.sockets import MAX_STUCK, listening
 from botyard.servers.web.http import HttpServer
 from botyard.servers.web.pageguard import Guard
@@ -219,6 +221,11 @@ class _Socket(WebSocketPeer):
         self._session: Session | None = self.barrier.call(
             pump.made, source, self, self.wake, otherwise=None
         )
+
+    @property
+    def line(self) -> TcpClient:
+        """Connection of the client."""
+        return self.connection
 
     def drop(self) -> None:
         """End the connection."""
