@@ -86,7 +86,7 @@ def test_clients_topics_and_who_drove_it(browser: Browser) -> None:
         one.until(
             "(__sim.clients.topics.find(t => t.name === '/bob/cmd_vel') ?? {}).count === 1"
         )
-        # A look at a topic that nobody reads subscribes to it, and ends with the panel.
+        # A look at a topic without readers subscribes to it, and ends with the panel.
         tab.get_by_label("Filter clients and topics").fill("ann")
         tab.get_by_role("button", name="Look at /ann/base_scan").click()
         message = tab.get_by_role("region", name="Last message of /ann/base_scan")
@@ -95,7 +95,7 @@ def test_clients_topics_and_who_drove_it(browser: Browser) -> None:
         assert ann.lasers[0].is_read
         assert violations(one) == []
 
-        # Who drove it: both sources, with the colours of a legend.
+        # The strips show both sources, with the colours of a legend.
         tab.get_by_label("Filter clients and topics").fill("")
         tab.get_by_role("tab", name="Who drove it?").click()
         expect(panel).to_contain_text("pioneer")

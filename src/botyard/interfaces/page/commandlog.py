@@ -25,7 +25,7 @@ class Run:
 
     Attributes
     ----------
-    begin, end : int
+    start, end : int
         Ticks of its first and last command.
     source : str
         Source, or name of the controller.
@@ -33,7 +33,7 @@ class Run:
         Number of commands.
     """
 
-    begin: int
+    start: int
     end: int
     source: str
     count: int = 1
@@ -90,7 +90,7 @@ class CommandLog:
             program = self._sim.core.programs.by_robot.get(name)
             source = source if program is None else program.name
         last = runs[-1] if runs else None
-        if last is not None and last.begin > tick:
+        if last is not None and last.start > tick:
             # The world was set back.
             runs.clear()
             last = None
@@ -124,13 +124,13 @@ class CommandLog:
 
         Returns
         -------
-        list of (begin, end, source, count)
-            Begin and end as simulated times before the present, s.
+        list of (start, end, source, count)
+            Start and end as simulated times before the present, s.
         """
         now, dt = self._sim.tick, self._sim.dt
         return [
             (
-                round(min((now - run.begin) * dt, KEPT_S), 2),
+                round(min((now - run.start) * dt, KEPT_S), 2),
                 round((now - run.end) * dt, 2),
                 run.source,
                 run.count,

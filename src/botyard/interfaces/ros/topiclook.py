@@ -44,7 +44,7 @@ class _Look:
         self._owner, self.topic = owner, topic
         self._fresh, self.changed = fresh, changed
         self.until = 0.0
-        """Wall time at which the look ends, s; 0: nobody looks."""
+        """Wall time at which the look ends, s; 0: no operator looks."""
         self.text: str | None = None
         owner.looks[topic.name] = self
 
@@ -62,7 +62,7 @@ class _Look:
         """Keep the text of a message."""
         self.text = text_of(message)
 
-    def begin(self, until: float) -> None:
+    def start(self, until: float) -> None:
         """Look until a wall time, s."""
         was_wanted, self.until = self.is_wanted, until
         if not was_wanted:
@@ -134,7 +134,7 @@ class GraphTopics:
         if look is None:
             self._leave_unused()
             raise UnknownNameError(f'the simulator publishes no topic "{shown(name)}"')
-        look.begin(now + LOOK_S)
+        look.start(now + LOOK_S)
         active = sorted(
             (one for one in self.looks.values() if one.is_wanted),
             key=lambda one: one.until,

@@ -144,7 +144,7 @@ class TopicInfo(msgspec.Struct, kw_only=True):
 class Commands(msgspec.Struct, kw_only=True):
     """Commands of a robot in the last minute.
 
-    `runs` are consecutive commands of one source: begin and end as simulated times
+    `runs` are consecutive commands of one source: start and end as simulated times
     before the present, s, the source, and the number of commands.
     """
 
