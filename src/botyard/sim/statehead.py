@@ -21,6 +21,7 @@ from botyard.engine.objectdigest import object_digest
 from botyard.engine.state import DIGESTED, VERSION, row_keys, schema
 from botyard.engine.velocities import SetVelocities
 from botyard.errors import StateError
+from botyard.model.scene import Scene
 from botyard.sim import twist
 from botyard.sim.core import Core
 from botyard.version import __version__
@@ -199,6 +200,7 @@ class Known:
         self._digests: dict[int, tuple[object, bytes]] = {}
         self.objects: dict[bytes, object] = {}
         self._walls: tuple[object, bytes] = None, b""
+        self._has_source = False
         self._roster = -1, b""
 
     def digest(self, value: object) -> bytes:
@@ -283,8 +285,40 @@ class Known:
         """Return the digest of the map without its boxes, which are bodies."""
         scene = core.scene
         if self._walls[0] is not scene:
-            self._walls = scene, object_digest(replace(scene, boxes=()))
+            self._walls = scene, _digest_of(scene, has_source=self._has_source)
         return self._walls[1]
+
+    def is_of_map(self, digest: bytes, core: Core) -> bool:
+        """Return whether a state with this digest of a map is of the present map.
+
+        States before 0.2 cover the places of the map's files, `Scene.source` and
+        `Scene.map_file`. After such a state the world's digests cover them as well, so
+        that recordings of these versions simulate again with equal digests.
+
+        Parameters
+        ----------
+        digest : bytes
+            `Roster.scene` of the state.
+        core : Core
+            The world.
+        """
+        if digest == self.digest_of_walls(core):
+            return True
+        other = not self._has_source
+        if digest != _digest_of(core.scene, has_source=other):
+            return False
+        self._has_source = other
+        self._walls, self._roster = (core.scene, digest), (-1, b"")
+        return True
+
+
+def _digest_of(scene: Scene, *, has_source: bool) -> bytes:
+    """Return the digest of a map without its boxes.
+
+    It does not cover the places of its files, which differ between computers.
+    """
+    bare = replace(scene, boxes=())
+    return object_digest(bare if has_source else replace(bare, source="", map_file=""))
 
 
 def digested_head(head: Head) -> bytes:
