@@ -47,9 +47,12 @@ def main() -> None:
         folder = root / page.stem
         folder.mkdir()
         with desk(folder, botyard, notes=True) as reader:
-            reader.follow(page)
+            try:
+                reader.follow(page)
+            except AssertionError as error:
+                print(f"{page}: {error}")
             for line, (_, lines) in reader.found.items():
-                print(f"{page}:{line}:", *lines, sep="\n")
+                print(f"{page}:{line}:", *lines, sep="\n", flush=True)
             if given.write:
                 page.write_text(
                     corrected(page.read_text("utf-8"), reader.found), "utf-8"

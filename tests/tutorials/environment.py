@@ -51,8 +51,8 @@ def variables(home: Path, *environments: Path) -> dict[str, str]:
         "TERM": "dumb",
         "COLUMNS": "100",
         # Packages that pip builds take their tools from the checkout's environment: there
-        # is no network.
-        "PIP_NO_BUILD_ISOLATION": "1",
+        # is no network. In this variable of pip, 0 means that nothing is isolated.
+        "PIP_NO_BUILD_ISOLATION": "0",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INDEX": "1",
     }

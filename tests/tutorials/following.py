@@ -8,7 +8,7 @@
   program that was left running last. A command may fail where the output is an error,
   or ``echo $?`` follows.
 - A block before "Leave it running" has a program that does not end: the next block is
-  another terminal.
+  another terminal. A block without a command is what that program prints then.
 - ``sh``, ``cpp`` and ``text`` blocks are shown alone: what they need is not here. All
   other blocks must be saved or run.
 
@@ -81,11 +81,10 @@ def commands_of(block: Block) -> Iterator[Said]:
     while k < len(lines):
         if lines[k] == "^C":
             command = lines[k]
+        elif not lines[k].startswith("$ "):
+            # The block shows more of a program that was left running.
+            command, k = "", k - 1
         else:
-            assert lines[k].startswith("$ "), (
-                f"line {block.start + k + 1}: expected '$ ' and a command, "
-                f"found '{lines[k]}'"
-            )
             command = lines[k][2:]
             while command.endswith("\\"):
                 k += 1
@@ -114,11 +113,12 @@ def _says_failure(said: Said) -> bool:
 
 @dataclass
 class Running:
-    """A program that was left running, and its output."""
+    """A program that was left running, its output, and how much of it was seen."""
 
     process: subprocess.Popen[bytes]
     log: Path
     line: int
+    seen: int = 0
 
     def output(self) -> str:
         """Return all that it has printed."""
@@ -134,6 +134,7 @@ class Running:
 def plain(data: bytes) -> str:
     """Return an output without colours and progress, and with a last line that ends."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", data.decode("utf-8", "replace"))
+    text = text.replace("\r\n", "\n")
     # Slow machines announce work that takes seconds, on a line of its own.
     text = re.sub(r"^botyard: \w+ing .*\n", "", text, flags=re.MULTILINE)
     return text if text.endswith("\n") or not text else text + "\n"
@@ -175,8 +176,8 @@ class Reader:
             for block in blocks_of(page.read_text("utf-8")):
                 self._do(block)
             for one in self._running:
-                assert one.process.poll() is None, (
-                    f"line {one.line}: it was left running, but has ended:\n{one.output()}"
+                assert not one.process.poll(), (
+                    f"line {one.line}: it was left running, but has failed:\n{one.output()}"
                 )
         finally:
             for one in reversed(self._running):
@@ -203,8 +204,15 @@ class Reader:
             )
 
     def _type(self, said: Said, is_left: bool, may_fail: bool) -> None:
-        if said.command == "^C":
-            self._interrupt(said)
+        if said.command in ("", "^C"):
+            assert self._running, (
+                f"line {said.start}: expected '$ ' and a command, or a program that was "
+                "left running"
+            )
+            if said.command:
+                self._interrupt(said)
+            else:
+                self._see(self._running[-1], said)
             return
         state = self.folder / "state"
         script = (
@@ -247,7 +255,7 @@ class Reader:
 
         def is_seen() -> bool:
             return (
-                expected.match(one.output()) is not None
+                expected.match(one.output(), one.seen) is not None
                 or one.process.poll() is not None
             )
 
@@ -256,7 +264,10 @@ class Reader:
                 wait(is_seen, 40.0 if said.lines else 10.0)
         else:
             wait(is_seen, what=lambda: f"line {said.start}:\n{one.output()}")
-        self._compare(said, one.output(), re.match)
+        text = one.output()
+        self._compare(said, text[one.seen :], re.match)
+        found = expected.match(text, one.seen)
+        one.seen = found.end() if found else len(text)
 
     def _interrupt(self, said: Said) -> None:
         """Press Ctrl-C; where the page shows lines below it, compare the output from
@@ -266,10 +277,9 @@ class Reader:
         assert one.process.poll() is None, (
             f"line {one.line}: it was left running, but has ended:\n{one.output()}"
         )
-        seen = len(one.output())
         one.stop(signal.SIGINT)
         if said.lines:
-            self._compare(said, one.output()[seen:], re.fullmatch)
+            self._compare(said, one.output()[one.seen :], re.fullmatch)
 
     def _compare(self, said: Said, text: str, match: Matches) -> None:
         if match(pattern(said.lines), text):

@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +38,7 @@ KINDS: Final = (
 """Names of the kinds of events, by number."""
 
 
-class Ending(Enum):
+class Ending(StrEnum):
     """Ending of a run; the value is its name in results."""
 
     COMPLETED = "completed"
