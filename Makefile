@@ -238,7 +238,6 @@ compatibility: $(VENV)/.all
 	$(BIN)/python tools/compatibility.py
 	$(BIN)/python tools/ros_reference.py
 	$(BIN)/python tools/control_reference.py
-	$(BIN)/python tools/options_reference.py
 	$(BIN)/python tools/interfaces_reference.py
 	$(BIN)/python -m tools.ros_packages
 

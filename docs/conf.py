@@ -32,7 +32,7 @@ add_module_names = False
 # Folders whose pages are listed by "*" may be empty.
 suppress_warnings = ["toc.empty_glob"]
 
-myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 html_theme = "pydata_sphinx_theme"

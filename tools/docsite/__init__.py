@@ -13,8 +13,8 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Connect the parts to the build."""
     # Imported here: `tools.docsite.versions` runs where Sphinx is not installed.
-    from tools.docsite import made, moved, sourcefiles
+    from tools.docsite import api, made, moved, sourcefiles
 
-    for part in (made, moved, sourcefiles):
+    for part in (api, made, moved, sourcefiles):
         part.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

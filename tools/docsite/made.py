@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
+
+from tools.docsite import api, apigroups, commands, models, tables
 
 MARK: Final = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
 """Where a made part stands in a page."""
 
-MAKERS: Final[Mapping[str, Callable[[], str]]] = {}
+MAKERS: Final[Mapping[str, Callable[[], str]]] = {
+    **{f"api-{group}": partial(api.page, group) for group in apigroups.groups()},
+    "api-names": tables.names_table,
+    "commands": commands.commands_page,
+    "command-groups": commands.groups_page,
+    "options": commands.options_page,
+    "exit-statuses": commands.exit_page,
+    "pioneer-commands": tables.commands_of_pioneer,
+    "pioneer-operations": tables.operations_of_pioneer,
+    "pioneer-packets": tables.packets_of_pioneer,
+    "metrics": tables.metrics_table,
+    "channels": tables.channels_table,
+    "models": models.catalogue,
+    "lidars": models.lidars,
+}
 """Function of each part; it returns Markdown."""
 
 

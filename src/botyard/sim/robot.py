@@ -108,12 +108,15 @@ class BaseRobot(Member):
             engine.rows[name],
             name,
         )
+        """Battery, digital and analog lines, joystick and emergency stop button."""
         self._claims: list[str] = []
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar: Sonar | None = Sonar(self) if spec.sonar is not None else None
+        """Sonar ring; None if the model has none."""
         self.gripper: Gripper | None = (
             None if spec.gripper is None else Gripper(engine, name, spec, core.devices)
         )
+        """Gripper; None if the model has none."""
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
         self._pulling: (
             list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]]

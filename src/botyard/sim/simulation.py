@@ -77,8 +77,8 @@ class Robot(ControlledRobot):
     `velocity`        in the robot frame: m/s forward and to the left, rad/s
     `stalled`         whether an obstacle blocks it
     `devices`         all devices by name: ``robot.devices["fiducial_finder"].read()``
-    `gps`, `gripper_state`, `digital_inputs`, `electrics`
-                      further devices; None if the model lacks them
+    `gripper_state`   further devices, like `gps`, `digital_inputs`, `electrics`;
+                      None if the model lacks them
     `go_to`           drives it to a goal around walls; `trip` reports the state
     `set_controller`  lets a controller, class or function drive it without a client
     `state`           all values of its motion; `describe` returns them as text
