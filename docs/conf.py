@@ -29,6 +29,8 @@ exclude_patterns = ["_*"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 add_module_names = False
+# Each name has a heading already.
+toc_object_entries = False
 # Folders whose pages are listed by "*" may be empty.
 suppress_warnings = ["toc.empty_glob"]
 

@@ -14,13 +14,14 @@ from botyard.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "site"
+CACHE = ROOT / ".docs-cache"
 
 
-def sphinx_options(*, is_lax: bool) -> list[str]:
+def sphinx_options(cache: Path, *, is_lax: bool) -> list[str]:
     """Return the options that `build` and `serve` share."""
     # Warnings are errors, except while an author writes.
     strict = [] if is_lax else ["--fail-on-warning", "--keep-going"]
-    return [*strict, "-b", "html", "-d", str(ROOT / ".docs-cache"), str(ROOT / "docs")]
+    return [*strict, "-b", "html", "-d", str(cache), str(ROOT / "docs")]
 
 
 def build(args: argparse.Namespace) -> int:
@@ -28,7 +29,9 @@ def build(args: argparse.Namespace) -> int:
     os.environ["BOTYARD_DOCS_VERSION"] = args.version
     out = args.out / args.version
     command = [sys.executable, "-m", "sphinx", "--quiet", "-j", args.jobs]
-    status = subprocess.call([*command, *sphinx_options(is_lax=False), str(out)])
+    status = subprocess.call(
+        [*command, *sphinx_options(args.cache, is_lax=False), str(out)]
+    )
     if status == 0:
         versions.write_root(args.out)
         print(f"docs: {out / 'index.html'}")
@@ -52,7 +55,7 @@ def serve(args: argparse.Namespace) -> int:
     ]
     command = [sys.executable, "-m", "sphinx_autobuild", "--quiet", *options]
     out = SITE / args.version
-    return subprocess.call([*command, *sphinx_options(is_lax=True), str(out)])
+    return subprocess.call([*command, *sphinx_options(CACHE, is_lax=True), str(out)])
 
 
 def main() -> int:
@@ -62,6 +65,7 @@ def main() -> int:
     sub = commands.add_parser("build", help=build.__doc__)
     sub.add_argument("--version", default=__version__)
     sub.add_argument("--out", type=Path, default=SITE)
+    sub.add_argument("--cache", type=Path, default=CACHE, help="folder of read pages")
     sub.add_argument("--jobs", default="auto", help="processes (default: auto)")
     sub.set_defaults(run=build)
     sub = commands.add_parser("serve", help=serve.__doc__)

@@ -140,7 +140,7 @@ def _option_row(option: Option) -> str:
         )
 
     world = "✓" if option.world else ""
-    return f"| {names}{cell(value)} | {cell(option.help)}{default} | {world} | {cell(python)} |\n"
+    return f"| {names} {cell(value)} | {cell(option.help)}{default} | {world} | {cell(python)} |\n"
 
 
 def options_page() -> str:
