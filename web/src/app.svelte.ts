@@ -30,7 +30,7 @@ import { Session } from "./stores/session.svelte";
 import { Settings } from "./stores/settings.svelte";
 import { keepSight, keptSight, sightIn, type KeptSight, type Sight } from "./stores/sight";
 import { TimeLine } from "./stores/timeline.svelte";
-import { Tools } from "./stores/tools.svelte";
+import { Tools, type Uses } from "./stores/tools.svelte";
 import { Touch } from "./stores/touch";
 import { Trips } from "./stores/trips.svelte";
 import { Undo } from "./stores/undo";
@@ -109,6 +109,8 @@ export class App implements Subjects {
   printing = $state("");
   /** Docks of the map. */
   mapDocks = $state(0);
+  /** What draws on the map, while it is edited. */
+  editor: Uses["edit"] | null = null;
   /** What the panel of clients shows. */
   clients = $state.raw<Clients | null>(null);
   private pendingSchema: Schema | null = null;
@@ -144,6 +146,7 @@ export class App implements Subjects {
         add: ({ model, name, count }, pose) => void this.adding.add(model, name, count, pose),
         send: (at, th, more) => void this.trips.send(at, th, more),
         area: (from, to) => this.adding.drawn(from, to),
+        edit: (from, to, done) => this.editor?.(from, to, done),
       },
       redraw,
     );

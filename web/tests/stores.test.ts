@@ -321,6 +321,7 @@ describe("tools", () => {
       add: (...all) => void added.push(all),
       send: (...all) => void sent.push(all),
       area: (...all) => void areas.push(all),
+      edit: () => undefined,
     };
     return { ...w, added, sent, areas, tools: new Tools(w.world, w.camera, uses, w.redraw) };
   };

@@ -45,6 +45,7 @@ from botyard.control.files import ReadFile
 from botyard.control.floor import ClearField, MarkFloor, RemoveZone, SetZone
 from botyard.control.history import Branch
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
+from botyard.control.mapediting import EditMap
 from botyard.control.movie import CancelMovie, WriteMovie
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.placing import FindPlaces
@@ -91,6 +92,7 @@ __all__ = [
     "DockRobots",
     "Done",
     "Drive",
+    "EditMap",
     "EnableMotors",
     "Exit",
     "FindPlaces",

@@ -17,6 +17,7 @@ PYTHON: Final[Mapping[str, str]] = {
     "ClearField": "FloorView.clear",
     "ClearMap": "Simulation.replace_scene",
     "CloneRobots": "Simulation.add_robots",
+    "EditMap": "Simulation.replace_scene",
     "DockRobots": "Robot.go_to",
     "Drive": "Commands.velocity",
     "EnableMotors": "Commands.enable",

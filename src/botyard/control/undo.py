@@ -28,16 +28,20 @@ from botyard.control.adding import AddedRobots, AddRobot, AddRobots, CloneRobots
 from botyard.control.bodies import Place, Remove, Reset
 from botyard.control.caller import Caller
 from botyard.control.driving import SetCharge
+from botyard.control.floor import RemoveZone, SetZone
 from botyard.control.history import Branch
+from botyard.control.mapediting import EditMap
 from botyard.control.operation import Operation
 from botyard.control.site import Site
 from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo_bodies import Added, Placed, Removed
+from botyard.control.undo_map import MapEdited
 from botyard.control.undo_part import Part, Placements, described
 from botyard.control.undo_robots import Charged, Sent
 from botyard.control.undo_world import MapReplaced, WentBack
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
 from botyard.errors import NotNowError, WorldError
+from botyard.model.scene import Scene
 from botyard.sim.simulation import Robot
 
 MAX_STEPS: Final = 100
@@ -386,6 +390,7 @@ class _Before:
     placements: Placements | None = None
     sent: Sent | None = None
     charged: Charged | None = None
+    scene: Scene | None = None
 
     def done(self, control: Site) -> list[Part]:
         """Return undo parts for the bodies that the operation has really changed."""
@@ -398,6 +403,8 @@ class _Before:
             parts.append(self.sent.changed(control))
         if self.charged is not None:
             parts.append(self.charged)
+        if self.scene is not None:
+            parts.append(MapEdited(self.scene, control.sim.scene))
         return parts
 
 
@@ -422,6 +429,8 @@ def _before(
 
     if isinstance(operation, Remove):
         return _Before(removed=Removed.of(control, operation.names))
+    if isinstance(operation, (EditMap, SetZone, RemoveZone)):
+        return _Before(scene=control.sim.scene)
     if isinstance(operation, GoTo):
         return _Before(sent=Sent.of(control, [operation.robot]))
     if isinstance(operation, SetCharge):

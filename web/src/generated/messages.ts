@@ -295,6 +295,48 @@ export interface LoadMap {
   group?: number;
 }
 
+/** Goal, dock or home of the map, m and rad; without `th` any heading. */
+export interface PlaceToAdd {
+  kind: string;
+  name: string;
+  x: number;
+  y: number;
+  th?: number | null;
+}
+
+/** Add and remove walls (x0, y0, x1, y1, m) and places of the map. */
+export interface EditMap {
+  type: "edit_map";
+  add_walls?: [number, number, number, number][];
+  remove_walls?: [number, number, number, number][];
+  add_places?: PlaceToAdd[];
+  remove_places?: string[];
+  id?: number;
+  group?: number;
+}
+
+/** Add a zone to the floor, or replace the zone of the same name. */
+export interface SetZone {
+  type: "set_zone";
+  name: string;
+  corners: [number, number][];
+  color?: string;
+  slip?: number | null;
+  speed_limit?: number | null;
+  odometry_scale?: number | null;
+  hole?: boolean;
+  id?: number;
+  group?: number;
+}
+
+/** Remove a zone from the floor. */
+export interface RemoveZone {
+  type: "remove_zone";
+  name: string;
+  id?: number;
+  group?: number;
+}
+
 /** Request a picture of a map that can be loaded; the answer is `MapPicture`. */
 export interface LookAtMap {
   type: "look_at_map";
@@ -810,7 +852,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Log | Files | Ok | Failed;
 

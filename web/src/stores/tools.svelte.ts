@@ -6,7 +6,7 @@ import type { Camera } from "../view/camera";
 import type { World } from "../view/world";
 import type { Pose, Redraw } from "./ports";
 
-export type Tool = "select" | "measure" | "place" | "goal" | "area";
+export type Tool = "select" | "measure" | "place" | "goal" | "area" | "edit";
 
 export interface Placing {
   model: string;
@@ -21,6 +21,7 @@ export interface Uses {
   /** `th`: rad, null for any heading; `more`: after the goals that are there. */
   send(at: [number, number], th: number | null, more: boolean): void;
   area(from: readonly [number, number], to: readonly [number, number]): void;
+  edit(from: readonly [number, number], to: readonly [number, number], done: boolean): void;
 }
 
 /** Nearer than this, pixels, two points are one: a measurement that was clicked away. */
@@ -95,7 +96,7 @@ export class Tools {
     if (this.tool === "place") this.place(x, y, x, y, false);
     else if (this.tool === "goal") this.goal(x, y, x, y, false);
     else if (from && this.tool === "measure") this.measure(...from, x, y, false);
-    else if (from && this.tool === "area") this.area(...from, x, y, false);
+    else if (from && this.tool !== "select") this.use(...from, x, y, false);
     this.redraw();
   }
 
@@ -109,7 +110,7 @@ export class Tools {
     } else {
       this.pressed = null;
       if (this.tool === "measure") this.measure(...from, x, y, true);
-      else this.area(...from, x, y, true);
+      else this.use(...from, x, y, true);
     }
   }
 
@@ -120,6 +121,7 @@ export class Tools {
     else if (this.tool === "place") this.place(fromX, fromY, x, y, done);
     else if (this.tool === "goal") this.goal(fromX, fromY, x, y, done, more);
     else if (this.tool === "area") this.area(fromX, fromY, x, y, done);
+    else if (this.tool === "edit") this.uses.edit(this.absolute(fromX, fromY), this.absolute(x, y), done);
   }
 
   /** Draw a box around bodies. When it is done: the rows in it; else, or if it is a point, null. */

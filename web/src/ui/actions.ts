@@ -36,6 +36,7 @@ export function tools(app: App): Tool[] {
     simple(app, "follow", {
       icon: "follow", label: "Follow the selected robot", key: "c", on: viewpoint.follow !== null, off: !viewpoint.follow && !selection.names.length,
     }), // prettier-ignore
+    { id: "edit", icon: "edit", label: "Edit the map", on: app.tools.tool === "edit", off: locked || timeline.isLooking, act: () => app.tools.set(app.tools.tool === "edit" ? "select" : "edit") },
     { id: "up", icon: "up", label: "Heading up: the followed robot points up", on: viewpoint.headingUp, off: !viewpoint.follow, act: () => viewpoint.toggleHeadingUp() },
     {
       id: "stick", icon: "stick", label: "Joystick", on: panels.stick, off: locked,

@@ -75,6 +75,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "MarkFloor",
         "RemoveZone",
         "SetZone",
+        "EditMap",
         "ClearMap",
         "CloneRobots",
         "CommandDevice",

@@ -18,6 +18,7 @@ from botyard.control import (
     CommandDevice,
     DockRobots,
     Drive,
+    EditMap,
     EnableMotors,
     Exit,
     FindPlaces,
@@ -32,6 +33,7 @@ from botyard.control import (
     Redo,
     ReloadMap,
     Remove,
+    RemoveZone,
     Reset,
     Resume,
     SaveRecording,
@@ -39,6 +41,7 @@ from botyard.control import (
     SetCharge,
     SetOdometryErrors,
     SetSpeed,
+    SetZone,
     StartRecording,
     Step,
     StopRecording,
@@ -49,6 +52,7 @@ from botyard.control import (
 )
 from botyard.errors import BotyardError, did_you_mean
 from botyard.geometry import Pose
+from botyard.model.scene import Place as MapPlace
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui import pushes
@@ -134,6 +138,30 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.LoadMap: lambda r: (
         LoadMap(map=r.name, reserved=False) if r.name else ClearMap()
     ),
+    msg.EditMap: lambda r: EditMap(
+        add_walls=tuple(r.add_walls),
+        remove_walls=tuple(r.remove_walls),
+        add_places=tuple(
+            MapPlace(
+                kind=one.kind,
+                name=one.name,
+                pose=Pose(one.x, one.y, one.th or 0.0),
+                has_heading=one.th is not None,
+            )
+            for one in r.add_places
+        ),
+        remove_places=tuple(r.remove_places),
+    ),
+    msg.SetZone: lambda r: SetZone(
+        zone=r.name,
+        corners=tuple(r.corners),
+        color=r.color,
+        slip=r.slip,
+        speed_limit=r.speed_limit,
+        odometry_scale=r.odometry_scale,
+        hole=r.hole,
+    ),
+    msg.RemoveZone: lambda r: RemoveZone(zone=r.name),
     msg.LookAtMap: lambda r: LookAtMap(map=r.name),
     msg.Reload: lambda r: ReloadMap(),
     msg.Snapshot: lambda r: WritePicture(picture=r.name),
@@ -177,14 +205,15 @@ ABOUT_WHAT_IS_SHOWN: Final = (
     msg.Reset,
     msg.Undo,
     msg.Redo,
+    msg.EditMap,
+    msg.SetZone,
+    msg.RemoveZone,
 )
 """Requests that refer to places and bodies as the page shows them."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddEach": "the page adds one robot, or several robots of one model",
     "ClearField": "the page shows the floor; scenarios and programs change it",
     "MarkFloor": "the page shows the floor; scenarios and programs change it",
-    "RemoveZone": "the page shows the floor; scenarios and programs change it",
-    "SetZone": "the page shows the floor; scenarios and programs change it",
     "FreeMaps": "the page itself may load maps that a client has reserved",
     "HoldTime": "only programs need it; users of the page pause and step",
     "GoTo": "the page sends several robots at once, with SendRobots",

@@ -400,6 +400,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "ClearField": "the protocol has no command for it",
     "MarkFloor": "the protocol has no command for it",
     "RemoveZone": "the protocol has no command for it",
+    "EditMap": "the protocol has no command for it",
     "SetZone": "the protocol has no command for it",
     "CancelMovie": "the protocol has no command for it",
     "WriteMovie": "the protocol has no command for it",

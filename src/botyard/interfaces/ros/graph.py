@@ -35,6 +35,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "ClearField": "clients command the rate of a robot's pheromone_pen",
     "MarkFloor": "clients command the rate of a robot's pheromone_pen",
     "RemoveZone": "scenarios and programs set zones of the floor",
+    "EditMap": "only a user who draws on the page needs it",
     "SetZone": "scenarios and programs set zones of the floor",
     "Branch": "only a user who looks back on the page needs it",
     "Redo": "undo and redo are for users of the page, not for programs",

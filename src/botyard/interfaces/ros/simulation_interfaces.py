@@ -84,7 +84,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "services and topics, or AMBF's"
     for name in (
         "AddRobots",
-        *("ClearField", "ClearMap", "MarkFloor", "RemoveZone", "SetZone"),
+        *("ClearField", "ClearMap", "MarkFloor", "RemoveZone", "SetZone", "EditMap"),
         "CloneRobots",
         "CommandDevice",
         "DockRobots",

@@ -28,6 +28,7 @@ Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
 Rates = Annotated[list[tuple[Name, Rate]], msgspec.Meta(max_length=100)]
 Graphics = Literal["full", "lite", "none"]
 Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+Wall = tuple[Number, Number, Number, Number]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,6 +315,43 @@ class LoadMap(Request, tag="map"):
     name: Annotated[str, msgspec.Meta(max_length=1000)]
 
 
+class PlaceToAdd(msgspec.Struct, kw_only=True):
+    """Goal, dock or home of the map, m and rad; without `th` any heading."""
+
+    kind: Name
+    name: Name
+    x: Number
+    y: Number
+    th: Number | None = None
+
+
+class EditMap(Request, tag="edit_map"):
+    """Add and remove walls (x0, y0, x1, y1, m) and places of the map."""
+
+    add_walls: Annotated[list[Wall], msgspec.Meta(max_length=1000)] = []
+    remove_walls: Annotated[list[Wall], msgspec.Meta(max_length=1000)] = []
+    add_places: Annotated[list[PlaceToAdd], msgspec.Meta(max_length=1000)] = []
+    remove_places: Names = []
+
+
+class SetZone(Request, tag="set_zone"):
+    """Add a zone to the floor, or replace the zone of the same name."""
+
+    name: Name
+    corners: Annotated[list[tuple[Number, Number]], msgspec.Meta(max_length=1000)]
+    color: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    slip: Number | None = None
+    speed_limit: Number | None = None
+    odometry_scale: Number | None = None
+    hole: bool = False
+
+
+class RemoveZone(Request, tag="remove_zone"):
+    """Remove a zone from the floor."""
+
+    name: Name
+
+
 class LookAtMap(Request, tag="look_at_map"):
     """Request a picture of a map that can be loaded; the answer is `MapPicture`."""
 
@@ -496,6 +534,9 @@ AnyRequest = (
     | OdometryErrors
     | LoadMap
     | LookAtMap
+    | EditMap
+    | SetZone
+    | RemoveZone
     | Reload
     | Snapshot
     | StartRecording
