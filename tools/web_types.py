@@ -81,7 +81,12 @@ def everything() -> str:
         if isinstance(s, type) and issubclass(s, msgspec.Struct)
     ]
     structs = [s for s in structs if s not in (msgspec.Struct, messages.Request)]
-    incoming = {messages.View, messages.Placement, messages.StartRobot, messages.PlaceToAdd}
+    incoming = {
+        messages.View,
+        messages.Placement,
+        messages.StartRobot,
+        messages.PlaceToAdd,
+    }
     parts = [HEAD]
     parts += [
         interface(s, issubclass(s, messages.Request) or s in incoming) for s in structs
