@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from tools import gallery
 from tools.docsite import api, apigroups, commands, models, tables
 
 MARK: Final = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
@@ -26,6 +27,9 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "channels": tables.channels_table,
     "models": models.catalogue,
     "lidars": models.lidars,
+    "demos": gallery.demos,
+    "examples": gallery.scripts,
+    "worlds": gallery.worlds,
 }
 """Function of each part; it returns Markdown."""
 
