@@ -41,22 +41,21 @@ def main() -> None:
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    root = Path(tempfile.mkdtemp(prefix="desk"))
-    botyard = installed(root / "botyard")
-    for page in map(Path.absolute, given.pages):
-        folder = root / page.stem
-        folder.mkdir()
-        with desk(folder, botyard, notes=True) as reader:
-            try:
-                reader.follow(page)
-            except AssertionError as error:
-                print(f"{page}: {error}")
+    with tempfile.TemporaryDirectory(prefix="desk") as root:
+        botyard = installed(Path(root, "botyard"))
+        for page in map(Path.absolute, given.pages):
+            folder = Path(root, page.stem)
+            folder.mkdir()
+            with desk(folder, botyard, notes=True) as reader:
+                try:
+                    reader.follow(page)
+                except AssertionError as error:
+                    print(f"{page}: {error}")
             for line, (_, lines) in reader.found.items():
                 print(f"{page}:{line}:", *lines, sep="\n", flush=True)
             if given.write:
-                page.write_text(
-                    corrected(page.read_text("utf-8"), reader.found), "utf-8"
-                )
+                text = corrected(page.read_text("utf-8"), reader.found)
+                page.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
