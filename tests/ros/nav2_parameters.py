@@ -62,6 +62,19 @@ PLUGINS: Final[dict[str, str]] = {
     "rotate_to_heading_angular_vel use_velocity_scaled_lookahead_dist use_rotate_to_heading "
     "rotate_to_heading_min_angle max_angular_accel allow_reversing use_collision_detection",
     # nav2_bringup/params/nav2_params.yaml (00d26e0)
+    # nav2_mppi_controller/README.md (0254af6)
+    "nav2_mppi_controller::MPPIController": "motion_model critics iteration_count batch_size "
+    "time_steps model_dt vx_std vy_std wz_std vx_max vy_max vx_min wz_max temperature gamma "
+    "retry_attempt_limit regenerate_noises prune_distance transform_tolerance "
+    "enforce_path_inversion AckermannConstraints",
+    # nav2_smac_planner/README.md (01d8f55)
+    "nav2_smac_planner::SmacPlannerHybrid": "tolerance downsample_costmap allow_unknown "
+    "max_iterations max_planning_time motion_model_for_search angle_quantization_bins "
+    "minimum_turning_radius reverse_penalty change_penalty",
+    # nav2_bringup/params/nav2_params.yaml (00d26e0)
+    "nav2_behaviors::BackUp": "",
+    "nav2_behaviors::DriveOnHeading": "",
+    "nav2_behaviors::Wait": "",
     "nav2_navfn_planner::NavfnPlanner": "tolerance use_astar allow_unknown",
     "nav2_costmap_2d::StaticLayer": "map_subscribe_transient_local map_topic enabled",
     "nav2_costmap_2d::InflationLayer": "inflation_radius cost_scaling_factor enabled",

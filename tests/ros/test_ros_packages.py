@@ -290,10 +290,12 @@ def test_parameters(path: Path) -> None:
     between = {"cmd_vel_smoothed", "local_costmap/published_footprint"}
     frames = {"map", "odom", "base_footprint", "base_link", "base_scan"}
     is_ours = path.stem == "turtlebot4"
+    # Files for several robots name their namespaces.
+    is_alone = path.stem != "p3dx"
     robot = find_robot(
         str(PACKAGE / "robots/turtlebot4.toml") if is_ours else path.stem
     )
-    space = "/" if is_ours else "/$(var namespace)/"
+    space = "/" if is_alone else "/$(var namespace)/"
     seen = set()
     for key, value in leaves(file):
         if key == "topic" or key.endswith("_topic"):
@@ -310,7 +312,9 @@ def test_parameters(path: Path) -> None:
                     strict=True,
                 ):
                     assert min(given) <= min(mine) and max(mine) <= max(given)
-        elif key in ("max_velocity", "desired_linear_vel"):
+        elif key in ("min_turning_r", "minimum_turning_radius"):
+            assert value >= robot.kinematics.turning_radius > 0.0
+        elif key in ("max_velocity", "desired_linear_vel", "vx_max"):
             speed = value[0] if key == "max_velocity" else value
             assert 0.0 < speed <= robot.limits.max_speed.x
         elif key == "use_sim_time":
@@ -319,6 +323,11 @@ def test_parameters(path: Path) -> None:
             continue
         seen.add(key)
     assert {"max_velocity", "use_sim_time", "scan_topic", "base_frame_id"} <= seen
+    if robot.kinematics.steers:
+        assert {"min_turning_r", "minimum_turning_radius"} <= seen
+        assert "use_rotate_to_heading" not in text and "spin" not in text.replace(
+            "no behaviour spins", ""
+        )
 
 
 def test_unknown_parameters_are_found() -> None:
