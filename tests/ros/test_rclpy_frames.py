@@ -11,6 +11,7 @@ SCAN = "sensor_msgs/msg/LaserScan"
 PROFILES = {
     "default": ("/ann/base_scan", SCAN),
     "nav2": ("/scan", SCAN),
+    "loopback": ("/scan", SCAN),
     "amrisim": ("/AMRISim_ann/sonar_pointcloud2", "sensor_msgs/msg/PointCloud2"),
     "stage": ("/base_scan", SCAN),
     "rosaria": ("/RosAria/sicklms200_1_laserscan", SCAN),
@@ -19,7 +20,7 @@ PROFILES = {
 
 def test_transforms_are_there_when_a_scan_is(wheels: Ros2World) -> None:
     """Names of all profiles: map → odom → base_link → laser at the stamps of 300 scans.
-    Five simulators, each in a domain of its own.
+    Six simulators, each in a domain of its own.
     """
     worlds = []
     for domain, (profile, (topic, kind)) in enumerate(PROFILES.items(), start=1):

@@ -147,6 +147,34 @@ def test_nothing_is_made_for_nobody() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("profile", ["default", "nav2", "stage"])
+def test_transforms_of_a_step_come_before_its_scans(profile: str) -> None:
+    """Programs transform a scan when it arrives."""
+    sim = Simulation.load("office", seed=1)
+    sim.add_robot("p3dx", "r0", pose=(10.0, 14.0, 0.0))
+    parts = compose(sim)
+    graph = RosGraph(
+        parts.hub,
+        parts.control,
+        parts.maps.cells,
+        types(),
+        profile=PROFILES[profile],
+    )
+    paper = Recorder()
+    graph.add(paper)
+    order: list[str] = []
+    kinds = ("tf2_msgs/TFMessage", "sensor_msgs/LaserScan")
+    for name, one in paper.papers:
+        if isinstance(one.topic, Topic) and one.type_name in kinds:
+            one.is_wanted = True
+            one.send = lambda _, name=name: order.append(name)  # type: ignore[method-assign]
+    paper.changed()
+    for _ in range(3):
+        order.clear()
+        step(sim, graph)
+    assert order[0] == "/tf" and len(order) == 2, order
+
+
 @cache
 def published(
     scan_rate: float | None, update_rate: float, steps: int

@@ -28,6 +28,7 @@ from botyard.protocols.ros_messages.naming import NODE, PROFILES, Profile, graph
 from botyard.protocols.ros_messages.parameters import Value
 from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
+from botyard.protocols.ros_messages.transforms import TRANSFORMS
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
@@ -509,6 +510,10 @@ class RosGraph:
                     (self._periodic if offer.topic.period else self._steady).append(
                         offer
                     )
+
+        # Programs transform a scan when it arrives, so the transforms of a step come
+        # before its scans.
+        self._steady.sort(key=lambda offer: offer.topic.type_name != TRANSFORMS)
 
     def _publish(self, offer: Offer, stamp: Stamp) -> None:
         topic = offer.topic

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.quick import QuickTransforms
 from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.types import Types
+
+TRANSFORMS: Final = "tf2_msgs/TFMessage"
+"""Type of both topics."""
 
 
 class Transforms:
@@ -51,7 +54,7 @@ class Transforms:
         return [
             Topic(
                 self._name,
-                "tf2_msgs/TFMessage",
+                TRANSFORMS,
                 self.moving,
                 moving,
                 queue=100,
@@ -59,7 +62,7 @@ class Transforms:
             ),
             Topic(
                 f"{self._name}_static",
-                "tf2_msgs/TFMessage",
+                TRANSFORMS,
                 self.fixed,
                 fixed,
                 version=self._version,
@@ -121,4 +124,4 @@ class Transforms:
         return self._quick[1].bytes(wire, stamp, numbers)
 
 
-__all__ = ["Transforms"]
+__all__ = ["TRANSFORMS", "Transforms"]
