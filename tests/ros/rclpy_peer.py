@@ -27,7 +27,17 @@ from rclpy.qos import (
     ReliabilityPolicy,
     qos_profile_sensor_data,
 )
-from ros2_scenes import LATCHED, MANY, End, Got, Spinning, nanoseconds, run, type_of
+from ros2_scenes import (
+    LATCHED,
+    MANY,
+    End,
+    Got,
+    Spinning,
+    hash_of,
+    nanoseconds,
+    run,
+    type_of,
+)
 from tf2_msgs.msg import TFMessage
 
 
@@ -104,13 +114,18 @@ class Peer(Spinning):
         """Return names and namespaces of nodes."""
         return self.node.get_node_names_and_namespaces()
 
-    def ends(self, topic: str, is_published: bool = True) -> list[End]:
-        """Return the publishers of a topic, or its subscriptions."""
+    def ends(
+        self, topic: str, is_published: bool = True, is_dds: bool = False
+    ) -> list[End]:
+        """Return the publishers of a topic, or its subscriptions.
+
+        The topic's name may be one of DDS, such as ``rq/ann/stopRequest``.
+        """
         node = self.node
         found = (
-            node.get_publishers_info_by_topic(topic)
+            node.get_publishers_info_by_topic(topic, is_dds)
             if is_published
-            else node.get_subscriptions_info_by_topic(topic)
+            else node.get_subscriptions_info_by_topic(topic, is_dds)
         )
         return [
             End(
@@ -124,14 +139,31 @@ class Peer(Spinning):
         ]
 
     def wait_for_servers(self, services: list[tuple[str, str]]) -> None:
-        """Wait until clients of all services would find a server."""
-        clients = [self.node.create_client(type_of(t), n) for n, t in services]
+        """Wait until clients of all services would find a server, and the graph has the
+        hashes of its types.
+        """
+
+        def absent() -> list[str]:
+            return [n for n, t in services if not self._is_served(n, t)]
+
+        self.wait(lambda: not absent(), absent)
+        # An action client joins the services of an action; see `simulate`.
+        plain = [(n, t) for n, t in services if "/_action/" not in n]
+        clients = [self.node.create_client(type_of(t), n) for n, t in plain]
         self.wait(
             lambda: all(c.service_is_ready() for c in clients),
             lambda: [c.srv_name for c in clients if not c.service_is_ready()],
         )
         for client in clients:
             self.node.destroy_client(client)
+
+    def _is_served(self, name: str, kind: str) -> bool:
+        requests = self.ends(f"rq{name}Request", is_published=False, is_dds=True)
+        replies = self.ends(f"rr{name}Reply", is_dds=True)
+        return all(
+            {e.digest for e in ends} == {hash_of(f"{kind}_{part}")}
+            for ends, part in ((requests, "Request"), (replies, "Response"))
+        )
 
     # -- simulated time
 

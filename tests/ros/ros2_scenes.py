@@ -149,9 +149,7 @@ def offers(
             assert end.digest == hash_of(kind), (name, end, hash_of(kind))
             seen += 1
 
-    # An action client joins the services of an action; see `simulate`.
-    plain = [(n, t) for n, t in services if "/_action/" not in n]
-    peer.wait_for_servers(plain)
+    peer.wait_for_servers(services)
     return seen
 
 
@@ -364,6 +362,10 @@ def in_turn(make: Any, robot: str) -> Any:
         simulate(peer, 1000)
         canceled = simulate(peer, 10**6, cancel_after=5)
         assert len(canceled) < 10**6 and clock
+        assert goals_of_late_readers(make) == [
+            GoalStatus.STATUS_SUCCEEDED,
+            GoalStatus.STATUS_CANCELED,
+        ]
         set_state(peer, STOPPED)
         assert late(make, topics).keys() == first.keys()
 
@@ -382,6 +384,13 @@ def in_turn(make: Any, robot: str) -> Any:
         before = len(clock)
         peer.wait(lambda: len(clock) > before + 3, "time stands still")
         return {"latched": sorted(first)}
+
+
+def goals_of_late_readers(make: Any) -> list[int]:
+    """Return the statuses of an action's goals that a new participant gets."""
+    topic = "/botyard/simulate_steps/_action/status"
+    (message,) = late(make, [(topic, "action_msgs/msg/GoalStatusArray")]).values()
+    return sorted(goal.status for goal in message.status_list)
 
 
 def come_and_go(
