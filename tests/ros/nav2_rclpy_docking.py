@@ -1,5 +1,6 @@
-"""Nav2's docking_server and route_server for one robot, with the nodes of nav2_rclpy_peer.py:
-``nav2_rclpy_docking.py PARAMETERS STAMPED DOCK``, as that file; DOCK is "x y yaw".
+"""Nav2's docking_server, route_server and behavior_server for one robot, with the nodes of
+nav2_rclpy_peer.py: ``nav2_rclpy_docking.py PARAMETERS STAMPED DOCK``, as that file; DOCK is
+"x y yaw".
 
 Sources, in github.com/ros-navigation/navigation2 (path and commit):
 
@@ -13,6 +14,9 @@ Sources, in github.com/ros-navigation/navigation2 (path and commit):
 - nav2_route/src/route_server.cpp (013e148) and route_tracker.cpp (0537cb2): actions
   compute_route and compute_and_track_route; route_graph is latched; the robot's pose in
   route_frame at tracker_update_rate; nodes are reached within their radii.
+- nav2_behaviors/plugins/spin.cpp (0254af6), back_up.cpp (01b38c2), drive_on_heading.hpp and
+  timed_behavior.hpp (0254af6): the recoveries spin and back_up, at cycle_frequency, by the
+  pose in local_frame; the bring-up remaps their cmd_vel to cmd_vel_nav.
 
 It shares nothing with the simulator.
 """
@@ -82,10 +86,14 @@ class Worker(Server):
         found = self.get_parameter_or(name, None)
         return default if found is None or found.value is None else found.value
 
+    def start(self, job: Generator[None, None, Any]) -> Future:
+        """Start a loop, and return the future of its result."""
+        self._job, self._ended = job, Future()
+        return self._ended
+
     async def run(self, job: Generator[None, None, Any]) -> Any:
         """Return the result of a loop."""
-        self._job, self._ended = job, Future()
-        return await self._ended
+        return await self.start(job)
 
     def _turn(self) -> None:
         if self._job is None or not self.is_active:
@@ -303,17 +311,70 @@ class Route(Worker):
             self.reached.append(following)
 
 
+class Behaviors(Worker):
+    """behavior_server: spin and back_up, which behavior trees use for recoveries."""
+
+    def __init__(self, context: Any, stamped: bool, frames: Buffer) -> None:
+        # The default of cycle_frequency.
+        super().__init__(
+            "behavior_server", context, 10.0, enable_stamped_cmd_vel=stamped
+        )
+        self.frames = frames
+
+    def on_configure(self, state: Any) -> TransitionCallbackReturn:
+        self._velocity = Velocity(self, "cmd_vel_nav", 1)
+        return super().on_configure(state)
+
+    def _pose(self) -> Planar:
+        found = self.frames.lookup(
+            self.given("local_frame"), self.given("robot_base_frame")
+        )
+        assert found is not None
+        return found
+
+    def _send(self, speed: float, turn: float) -> None:
+        command = TwistStamped()
+        command.header.stamp = self.get_clock().now().to_msg()
+        command.twist.linear.x, command.twist.angular.z = speed, turn
+        self._velocity.publish(command)
+
+    def spin(self, angle: float) -> Generator[None, None, None]:
+        """Turn on the spot, with the defaults of Nav2's parameters."""
+        last, turned = self._pose()[2], 0.0
+        while True:
+            now = self._pose()[2]
+            turned += math.remainder(now - last, 2 * math.pi)
+            last = now
+            left = abs(angle) - abs(turned)
+            if left < 1e-6:
+                break
+            speed = min(max(math.sqrt(2 * 3.2 * left), 0.4), 1.0)
+            self._send(0.0, math.copysign(speed, angle))
+            yield
+        self._send(0.0, 0.0)
+
+    def back_up(self, distance: float, speed: float) -> Generator[None, None, None]:
+        """Drive backwards."""
+        start = self._pose()[:2]
+        while math.dist(start, self._pose()[:2]) < distance:
+            self._send(-speed, 0.0)
+            yield
+        self._send(0.0, 0.0)
+
+
 class Docks(Bringup):
-    """A bring-up with both servers, and a behavior tree that uses them."""
+    """A bring-up with these servers, and a behavior tree that uses them."""
 
     def __init__(self, parameters: str, stamped: bool) -> None:
         super().__init__(parameters, stamped)
         self.docking = Docking(self.context, stamped, self.frames)
         self.route = Route(self.context, self.frames)
+        self.behaviors = Behaviors(self.context, stamped, self.frames)
         # The simulator locates the robot here.
         self.servers = [s for s in self.servers if s is not self.amcl]
-        self.servers += [self.docking, self.route]
-        for node in (self.docking, self.route):
+        more = [self.docking, self.route, self.behaviors]
+        self.servers += more
+        for node in more:
             self._executor.add_node(node)
 
     def ask(self, action: str, kind: Any, goal: Any, take: Any = None) -> Any:
@@ -377,6 +438,7 @@ class Docks(Bringup):
         )
         away = planar(truths[-1].pose.pose)
         return {
+            "recovered": self.recover(truths),
             "said": said,
             "reached": self.route.reached,
             "docked": [result.success, result.error_code],
@@ -387,6 +449,26 @@ class Docks(Bringup):
             "away": math.dist(away[:2], dock[:2]),
             "commands": self.docking.commands,
         }
+
+    def recover(self, truths: list[Odometry]) -> list[Planar]:
+        """Back up and spin as Nav2's default behavior tree asks; return how far each moved
+        the robot, in the frame of its start.
+        """
+        moves = []
+        for job in (self.behaviors.back_up(0.3, 0.15), self.behaviors.spin(1.57)):
+            self.wait(lambda: stands(truths[-1]), "it drives on")
+            start = planar(truths[-1].pose.pose)
+            ended = self.behaviors.start(job)
+            self.wait(ended.done, lambda: planar(truths[-1].pose.pose))
+            self.wait(lambda: stands(truths[-1]), "it drives on")
+            moves.append(compose(inverse(start), planar(truths[-1].pose.pose)))
+        return moves
+
+
+def stands(odometry: Odometry) -> bool:
+    """Return whether the robot stands still."""
+    twist = odometry.twist.twist
+    return abs(twist.linear.x) < 1e-3 and abs(twist.angular.z) < 1e-3
 
 
 def main(parameters: str, stamped: bool, dock: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ with our file of parameters.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ step: 0.05
 )
 def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> None:
     """A route is tracked while its path is followed; the robot docks, its battery_state
-    says that it charges, and it undocks.
+    says that it charges, and it undocks. Then it backs up and spins, as in recoveries.
     """
     world = wheels.folder / "docked.yaml"
     world.write_text(DOCKED)
@@ -81,9 +82,13 @@ def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> No
     seen = wheels.ended(
         wheels.spawn(python, peer, parameters, velocity, "6.0 3.5 0.0", **own)
     )
-    assert seen["active"] == [3] * 6, "PRIMARY_STATE_ACTIVE"
+    assert seen["active"] == [3] * 7, "PRIMARY_STATE_ACTIVE"
     assert seen["said"] == seen["reached"] == [1, 2, 3]
     assert seen["docked"] == [True, 0] and seen["states"][:3] == [1, 2, 3], seen
     assert seen["current"] > 0.5 and seen["apart"] < 0.4, seen
-    assert seen["undocked"] and 0.5 < seen["away"] < 1.2 and seen["commands"] > 50
+    assert seen["undocked"] and 0.5 < seen["away"] < 1.2 and seen["commands"] > 20
+    (x, y, turned), (_, _, spun) = seen["recovered"]
+    # The robot drives on between two turns of a loop, and while it slows down.
+    assert -0.45 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
+    assert 1.55 < math.remainder(spun, 2 * math.pi) < 2.1, seen
     assert "internal error" not in output(sim)
