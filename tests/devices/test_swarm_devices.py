@@ -211,6 +211,18 @@ def test_a_camera_sees_lit_leds_of_others_from_the_next_step_on() -> None:
     assert robots["a"].devices["omni_camera"].read() == []
 
 
+def test_a_camera_sees_as_many_leds_as_there_are() -> None:
+    sim, robots = swarm(LedsSpec(count=4), OmniCameraSpec(range_max=2.2))
+    leds, camera = robots["b"].devices["leds"], robots["a"].devices["omni_camera"]
+    leds.command("color", 0xFF0000)
+    sim.step()
+    assert len(camera.read()) == 4
+    leds.write(**ring(*["blue"] * 9))
+    sim.step()
+    assert leds.read() == (0x0000FF,) * 4
+    assert len(camera.read()) == 4
+
+
 def test_walls_and_robots_hide_leds() -> None:
     wall = [[1.0, -1.0, 1.0, 1.0]]
     between = {"a": (0, 0, 0), "b": (2, 0, 0), "c": (1.0, 0.0, 0.0)}
@@ -261,5 +273,7 @@ def test_rings_are_in_robot_files() -> None:
     assert spec.device("range_and_bearing").loss == 0.1
     with pytest.raises(ArgumentError, match="color"):
         ring(-1)
+    with pytest.raises(ArgumentError, match='found "nocolor"'):
+        ring("red", "nocolor")
     with pytest.raises(ArgumentError, match="number of colors"):
         ring(*[0] * 33)

@@ -18,7 +18,7 @@ from botyard.devices.rangebearing import OCCLUSIONS, in_sight
 from botyard.engine.layout import F8, I4, I8
 from botyard.engine.tables import Column, Table
 from botyard.geometry import IDENTITY, Pose, transform_point
-from botyard.model.colors import rgb
+from botyard.model.colors import known_rgb
 from botyard.model.devices import (
     Command,
     Device,
@@ -84,6 +84,8 @@ class Leds(Table):
     ----------
     colors, shown : (n, 32) int32
         Colours to show from the next step on, and colours shown in this step; 0: off.
+    count : (n,) int32
+        Number of LEDs of each ring.
     places : (n, 64) float64
         x and y of each LED in the frame of its robot, m, in turns.
     """
@@ -93,15 +95,18 @@ class Leds(Table):
     columns: ClassVar[Mapping[str, Column]] = {
         "colors": Column(np.int32, MAX_LEDS, low=0, high=WHITE),
         "shown": Column(np.int32, MAX_LEDS, low=0, high=WHITE),
+        "count": Column(np.int32, start=1, low=1, high=MAX_LEDS, saved=False),
         "places": Column(np.float64, 2 * MAX_LEDS, saved=False),
     }
     colors: I4
     shown: I4
+    count: I4
     places: F8
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Show the colours that were written before this step."""
-        self.shown[:] = self.colors
+        """Show the colours that were written before this step, of LEDs that exist."""
+        exists = np.arange(MAX_LEDS) < self.count[:, None]
+        self.shown[:] = np.where(exists, self.colors, 0)
 
 
 def ring(*colors: str | int) -> dict[str, Any]:
@@ -111,13 +116,13 @@ def ring(*colors: str | int) -> dict[str, Any]:
     ----------
     *colors : str or int
         Colour of each LED from the first one on: an X11 name, ``#rrggbb``, or a number with
-        the bytes red, green and blue. LEDs with 0, and further ones, are off. An unknown
-        name is grey.
+        the bytes red, green and blue. LEDs with 0, and further ones, are off. A device shows
+        as many colours as it has LEDs.
 
     Raises
     ------
     ArgumentError
-        There are too many colours, or a number is out of range.
+        There are too many colours, a number is out of range, or a name is unknown.
     """
     arguments.whole(len(colors), "number of colors", low=0, high=MAX_LEDS)
     numbers = [
@@ -130,8 +135,8 @@ def ring(*colors: str | int) -> dict[str, Any]:
 
 
 def number_of(color: str) -> int:
-    """Return a colour as a number with the bytes red, green and blue."""
-    red, green, blue = rgb(color)
+    """Return a known colour as a number with the bytes red, green and blue."""
+    red, green, blue = known_rgb(color)
     return red << 16 | green << 8 | blue
 
 
@@ -161,10 +166,11 @@ LEDS: Final = Device(
     rows=lambda shown: [(k, f"#{color:06x}") for k, color in enumerate(shown)],
     table=Leds,
     start=lambda spec: {
+        "count": spec.count,
         "places": [
             *(axis for place in spec.places for axis in place),
             *[0.0] * (2 * (MAX_LEDS - spec.count)),
-        ]
+        ],
     },
     commands=(
         Command(

@@ -10,6 +10,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from botyard.errors import ArgumentError
+from botyard.names import shown
+
 GREY: Final = (128, 128, 128)
 _LEVEL = re.compile(r"gr[ae]y(\d{1,3})")
 _NUMBERED = re.compile(r"([a-z]+)([1-4])")
@@ -24,13 +27,42 @@ _X11_ONLY: Final = {
 """RGB components of X11 names that CSS lacks. Pillow knows only the CSS names."""
 
 
-@lru_cache(maxsize=1024)
 def rgb(name: str) -> tuple[int, int, int]:
     """Return the red, green and blue components of a colour, each from 0 to 255.
 
     Case and blanks in the name do not matter. An unknown colour is grey, because world
     files with a misspelt colour must still load.
     """
+    return _found(name) or GREY
+
+
+def known_rgb(name: str, what: str = "color") -> tuple[int, int, int]:
+    """Return the red, green and blue components of a colour that must be known.
+
+    Parameters
+    ----------
+    name : str
+        X11 name, or ``#rrggbb``.
+    what : str
+        Name of the argument, for the error.
+
+    Raises
+    ------
+    ArgumentError
+        The colour is unknown.
+    """
+    found = _found(name)
+    if found is None:
+        raise ArgumentError(
+            f'{what}: expected the X11 name of a color or "#rrggbb", '
+            f'found "{shown(name)}"'
+        )
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _found(name: str) -> tuple[int, int, int] | None:
+    """Return the components of a colour; None if it is unknown."""
     # X11 has two spellings of a name, such as "light green" and "LightGreen".
     key = name.lower().replace(" ", "")
     level = _LEVEL.fullmatch(key)
@@ -48,7 +80,7 @@ def rgb(name: str) -> tuple[int, int, int]:
     try:
         r, g, b = ImageColor.getrgb(_X11_ONLY.get(key, key))[:3]
     except ValueError:
-        return GREY
+        return None
 
     return round(r * shade), round(g * shade), round(b * shade)
 
