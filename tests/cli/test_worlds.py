@@ -210,7 +210,7 @@ def test_scenario_check(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call("scenario", "check", "good.yaml", "a.world", capsys=capsys)
     assert (code, err) == (0, "")
     assert "good.yaml: good. 40.4 m × 25.0 m" in out
-    assert "2 moving things, 2 robots" in out
+    assert "moving obstacles: 2, robots: 2" in out
     assert "note: a.world:4" in out
     assert "a.world: can be used, with" in out and "a.world: good" not in out, (
         "not everything in it is simulated"

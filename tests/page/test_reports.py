@@ -10,7 +10,7 @@ from botyard.pictures.reportpage import document, plain_table
 
 ROWS = [
     (
-        "drift of heading for each turn of 360°: scatter of ways of 1 s",
+        "drift of heading for each turn of 360°: scatter over 1 s",
         "-0.0001704 (-1.443e-05 … 0.0001931)",
         "0.06399 (0.04701 … 0.07734)",
         "random part of the turning error: half of (odometry.error[2] − odometry.error_low[2])",

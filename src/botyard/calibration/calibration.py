@@ -511,10 +511,12 @@ def _predict_held_out(
             pass
         else:
             found.append(
-                HeldOut("place by odometry after 10 ways", "m", before[0], after[0])
+                HeldOut("place by odometry after 10 segments", "m", before[0], after[0])
             )
             found.append(
-                HeldOut("heading by odometry after 10 ways", "rad", before[1], after[1])
+                HeldOut(
+                    "heading by odometry after 10 segments", "rad", before[1], after[1]
+                )
             )
 
     motion = fit_motion([one.log for one in rest], spec.limits, step)

@@ -328,7 +328,7 @@ def _drift_quantities(log: Log, truth: Series) -> dict[tuple[str, str, str], Int
     ):
         if len(values) > 2:
             found["drift", name, unit] = mean_interval(values.tolist())
-            found["drift", f"{name}: scatter of ways of {WAY_S:g} s", unit] = (
+            found["drift", f"{name}: scatter over {WAY_S:g} s", unit] = (
                 _deviation_interval(values)
             )
 

@@ -91,8 +91,8 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
         size = f"{b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else "empty"
         click.echo(
             f"{escaped(name)}: {_verdict(remarks)}. {size}, "
-            f"{len(scene.segments)} walls, {len(scene.points)} points, "
-            f"{len(scene.boxes)} things, {moving} moving things, {len(robots)} robots"
+            f"walls: {len(scene.segments)}, points: {len(scene.points)}, boxes: "
+            f"{len(scene.boxes)}, moving obstacles: {moving}, robots: {len(robots)}"
         )
 
     return status
