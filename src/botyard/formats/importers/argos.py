@@ -9,43 +9,33 @@ Source: the manual of ARGoS 3 and its published experiment files.
 from __future__ import annotations
 
 import random
-from typing import Final, NamedTuple
+from typing import Final
 
-from botyard.formats.base import Options, Source
+import numpy as np
+
+from botyard.errors import ArgumentError, BudgetError, FormatError
+from botyard.formats.base import Options, Source, read_source
+from botyard.formats.floorkeys import read_pixels
 from botyard.formats.importers.argoskeys import KEYS
-from botyard.formats.importers.builder import Builder, robot_spec
-from botyard.formats.importers.drives import Driven, limits
+from botyard.formats.importers.builder import Builder
 from botyard.formats.importers.shapes import MAX_SIDE, circle, rectangle
 from botyard.formats.importers.values import blamed_on
 from botyard.formats.importers.xmlfile import Element, read_xml, root_tag
 from botyard.geometry import Outline, Pose
+from botyard.model import library
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.kinematics import Drive
+from botyard.model.floor import MAX_PIXELS, Floor, FloorPicture
 from botyard.model.world import Settings, World
 from botyard.names import shown
 from botyard.numerics.elementary import hypot
 from botyard.units import from_deg, wrap_angle
 
 MAX_QUANTITY: Final = 20_000
-MAX_TRIALS: Final = 100
+MAX_TRIALS: Final = 1000
 """Largest number of places that are tried for an entity."""
 FLOOR_FRICTION: Final = 0.5
-
-
-class Kind(NamedTuple):
-    """Robot: radius and track, m, and top speed, m/s."""
-
-    radius: float
-    track: float
-    speed: float
-
-
-ROBOTS: Final = {
-    "foot-bot": Kind(0.085037, 0.14, 0.3),
-    "e-puck": Kind(0.035, 0.053, 0.154),
-    "kheperaiv": Kind(0.0704, 0.1054, 0.8),
-}
-"""Robots by their element: sizes and speeds of their data sheets."""
+ROBOTS: Final = {"foot-bot": "foot-bot", "e-puck": "e-puck", "kheperaiv": "khepera4"}
+"""Shipped models of robots by their element."""
 
 
 def fits(source: Source) -> bool:
@@ -93,6 +83,9 @@ class _Reader:
                     x + length / 2.0,
                     y + width / 2.0,
                 )
+        floor = arena.child("floor")
+        if floor is not None:
+            self._floor(floor)
         # Entities with places come first, so that drawn ones keep clear of them.
         for child in arena.children:
             if child.tag in ("box", "cylinder", *ROBOTS):
@@ -100,6 +93,47 @@ class _Reader:
         for child in arena.named("distribute"):
             self._distribute(child)
         return self._builder.world(settings)
+
+    def _floor(self, element: Element) -> None:
+        """Read the picture of the floor, which covers the arena."""
+        KEYS.check("floor", element.keys(), self._notes)
+        kind, path = element.attribute("source"), element.attribute("path")
+        view = self._builder.view
+        if kind is None or kind.data != "image" or path is None or view is None:
+            reason = (
+                "loop functions, which colour it, do not run"
+                if kind is not None and kind.data == "loop_functions"
+                else "expected the source image, a path and an arena with a size"
+            )
+            self._notes.add("floor", element, f"the floor is left out: {reason}")
+            return
+        source, meter = self._builder.source, self._builder.meter
+        meter.add("files", 1)
+        try:
+            name = source.sibling_file(path.text(), "the floor's picture")
+            picture = read_source(name, self._builder.options.budget)
+            pixels = read_pixels(picture, meter)
+            x0, y0, x1, y1 = view
+            # ARGoS stretches the picture over the arena; pixels are squares here.
+            edge = (x1 - x0) / pixels.shape[1]
+            rows = max(1, round((y1 - y0) / edge))
+            if rows * pixels.shape[1] > MAX_PIXELS:
+                raise element.fail(
+                    f"a picture of at most {MAX_PIXELS} square pixels on the arena",
+                    f"{rows} × {pixels.shape[1]}",
+                )
+            taken = (np.arange(rows) + 0.5) * (pixels.shape[0] / rows)
+            self._builder.floor = Floor(
+                picture=FloorPicture(
+                    pixels=pixels[taken.astype(np.intp)],
+                    resolution=edge,
+                    origin=Pose(x0, y0),
+                )
+            )
+        except BudgetError:
+            raise
+        except (FormatError, ArgumentError) as error:
+            raise element.fail("a picture of the floor", str(error)) from None
 
     def _settings(self, root: Element) -> Settings:
         framework = root.child("framework")
@@ -132,7 +166,7 @@ class _Reader:
 
     def _outline(self, element: Element) -> Outline:
         if element.tag in ROBOTS:
-            return circle(ROBOTS[element.tag].radius)
+            return library.load_robot(ROBOTS[element.tag]).outline
         name = "size" if element.tag == "box" else "radius"
         value = element.attribute(name)
         if value is None:
@@ -150,11 +184,7 @@ class _Reader:
         self._discs.append((at.x, at.y, reach))
         if element.tag in ROBOTS:
             KEYS.check("robot", element.keys(), self._notes)
-            kind = ROBOTS[element.tag]
-            top = limits(kind.speed, 0.0, 2.0 * kind.speed / kind.track)
-            spec = robot_spec(
-                f"argos_{element.tag}", (outline,), Driven(Drive.DIFF, top, kind.track)
-            )
+            spec = library.load_robot(ROBOTS[element.tag])
             self._builder.robot(spec, name, at, element)
             return
         KEYS.check(element.tag, element.keys(), self._notes)
@@ -192,21 +222,31 @@ class _Reader:
         tries = 1 if trials is None else trials.whole(0, 10**9)
         first = 0 if base is None else base.whole(0, 10**9)
         reach = max(hypot(x, y) for x, y in self._outline(known[0]))
+        drawn = 0
         for i in range(count):
-            at = Pose()
             for _ in range(max(1, min(tries, MAX_TRIALS))):
                 # Trying costs time, so a file cannot ask for any number of tries.
                 self._builder.meter.add(
                     "entities", 1 + len(self._discs) // 20, element.line
                 )
-                x, y, _z = self._drawn(element, "position", i)
-                turn = self._drawn(element, "orientation", i)[0]
-                at = Pose(x, y, wrap_angle(from_deg(turn)))
+                x, y, _z = self._drawn(element, "position", drawn)
+                turn = self._drawn(element, "orientation", drawn)[0]
+                drawn += 1
                 if all(
                     hypot(x - a, y - b) >= reach + radius
                     for a, b, radius in self._discs
                 ):
                     break
+            else:
+                # ARGoS refuses the file here.
+                self._notes.add(
+                    f"no place {element.line}",
+                    element,
+                    f"{count - i} of {count} entities {known[0].tag} are left out: no "
+                    f"free place for them in {min(tries, MAX_TRIALS)} tries",
+                )
+                return
+            at = Pose(x, y, wrap_angle(from_deg(turn)))
             self._entity(known[0], at, f"{_name(known[0])}{first + i}")
 
     def _drawn(self, element: Element, name: str, i: int) -> tuple[float, float, float]:

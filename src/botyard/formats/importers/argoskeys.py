@@ -15,7 +15,7 @@ _BODY = {
     "body": read("position and orientation"),
     "movable": read("`true`: an object that robots push; otherwise walls"),
     "mass": read("mass of an object, kg"),
-    "leds": left_out("LEDs are not simulated"),
+    "leds": left_out("only robots have LEDs: the device `leds` of a model"),
 }
 
 KEYS: Final = Keys(
@@ -42,12 +42,18 @@ KEYS: Final = Keys(
             "box": read("walls, or an object"),
             "cylinder": read("walls, or an object"),
             "distribute": read("entities at drawn places"),
-            "foot-bot": read("a disc of 17 cm"),
-            "e-puck": read("a disc of 7 cm"),
-            "kheperaiv": read("a disc of 14 cm"),
-            "floor": left_out("the floor has no colours"),
+            "foot-bot": read("the model `foot-bot`"),
+            "e-puck": read("the model `e-puck`"),
+            "kheperaiv": read("the model `khepera4`"),
+            "floor": read("picture of the floor"),
             "light": left_out("lights are not simulated"),
             "positional_indices": left_out(_ENGINE),
+        },
+        "floor": {
+            "id": left_out("the floor has no name", "floor"),
+            "source": read("`image`; a floor of `loop_functions` is left out"),
+            "path": read("picture, stretched over the arena"),
+            "pixels_per_meter": left_out("the picture keeps its pixels"),
         },
         "box": {**_BODY, "size": read("length, width and height, m")},
         "cylinder": {

@@ -22,6 +22,7 @@ from botyard.formats.notes import Notes, Position
 from botyard.formats.walls import Names, Walls
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.floor import Floor
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.scene import Area, GeoReference, Place, Scene
@@ -55,6 +56,8 @@ class Builder:
         Initial view of pictures: min x, min y, max x, max y, m.
     georeference : GeoReference or None
         Position of the origin on Earth.
+    floor : Floor or None
+        Floor with its picture.
     """
 
     def __init__(self, source: Source, options: Options) -> None:
@@ -64,6 +67,7 @@ class Builder:
         self.notes = Notes()
         self.view: tuple[float, float, float, float] | None = None
         self.georeference: GeoReference | None = None
+        self.floor: Floor | None = None
         self._walls = Walls()
         self._names = Names()
         self._specs: dict[RobotSpec, RobotSpec] = {}
@@ -239,6 +243,7 @@ class Builder:
             start=self._robots[0].pose if self._robots else None,
             view=self.view,
             georeference=self.georeference,
+            floor=self.floor,
         )
         return World(scene=scene, robots=tuple(self._robots), settings=settings)
 
