@@ -177,6 +177,25 @@ def test_the_check_finds_bad_readers() -> None:
     assert any("cannot be read" in p for p in check_map_format(mute, [b"2"]))
 
 
+@pytest.mark.parametrize(
+    "one", [f for f in FORMATS if EXAMPLES[f.name]], ids=lambda f: f.name
+)
+def test_every_format_is_found_in_an_archive(one: Format) -> None:
+    data = EXAMPLES[one.name][0]
+    name = f"demo{one.suffixes[0]}"
+    plain = one.read(Source(name, data), Options())
+    # The archive also has a file of another program.
+    files = {name.replace(".", "_"): data, "package_xml": b"<package/>"}
+    made = read_world(bundle(**files))
+    assert len(made.robots) == len(plain.robots)
+    assert np.array_equal(made.scene.segments, plain.scene.segments)
+
+
+def test_an_archive_of_foreign_files_is_refused() -> None:
+    with pytest.raises(FormatError, match=r"package\.xml: not recognised"):
+        read_world(bundle(package_xml=b"<package/>"))
+
+
 def test_suffixes_that_nobody_knows() -> None:
     with pytest.raises(
         MapError,

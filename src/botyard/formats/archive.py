@@ -16,13 +16,15 @@ from botyard.errors import (
     FormatError,
     MapError,
 )
-from botyard.formats.base import Options, Source, read_source
+from botyard.formats.base import Format, Options, Source, read_source
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.suffixes import PICTURES, YAML
+from botyard.formats.suffixes import BAGS, PICTURES, YAML
 from botyard.model.world import World
 from botyard.names import shown
 
 BUNDLE: Final = ".zip"
+MAPS: Final = (".map", ".wld", ".geojson", ".json", ".dxf", ".svg", *BAGS)
+"""Suffixes of maps that worlds and scenarios refer to."""
 MAX_NAMING: Final = 100
 """Largest number of files of a rank that are searched for each other's names."""
 _NAMING_BYTES: Final = 2**20
@@ -37,7 +39,9 @@ Read = Callable[[Source, Options], World]
 """
 
 
-def read_bundle(source: Source, options: Options, read: Read) -> World:
+def read_bundle(
+    source: Source, options: Options, read: Read, formats: Sequence[Format]
+) -> World:
     """Read the world in an archive, which is unpacked into a temporary folder.
 
     References to files outside of that folder are refused.
@@ -50,6 +54,8 @@ def read_bundle(source: Source, options: Options, read: Read) -> World:
         Options for reading the main file, and limits of all files together.
     read : callable
         Reads a source of any format.
+    formats : sequence of Format
+        All formats.
 
     Raises
     ------
@@ -75,7 +81,7 @@ def read_bundle(source: Source, options: Options, read: Read) -> World:
                 if not member.is_dir():
                     _unpack(archive, member, folder, meter)
 
-            return _read_unpacked(source, folder, options, read)
+            return _read_unpacked(source, folder, options, read, formats)
     except (
         zipfile.BadZipFile,
         zipfile.LargeZipFile,
@@ -92,7 +98,13 @@ def read_bundle(source: Source, options: Options, read: Read) -> World:
         ) from None
 
 
-def _read_unpacked(source: Source, folder: Path, options: Options, read: Read) -> World:
+def _read_unpacked(
+    source: Source,
+    folder: Path,
+    options: Options,
+    read: Read,
+    formats: Sequence[Format],
+) -> World:
     """Read the world among the files of an archive that were unpacked into a folder.
 
     In messages, the archive's name replaces the temporary folder.
@@ -109,6 +121,7 @@ def _read_unpacked(source: Source, folder: Path, options: Options, read: Read) -
             sorted(p for p in folder.rglob("*") if p.is_file()),
             source.name,
             options.budget,
+            formats,
         )
         inner = read_source(main, options.budget)
         inside = Source(
@@ -195,7 +208,9 @@ def _not_named(files: Sequence[Path], budget: Budget) -> list[Path]:
     ]
 
 
-def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
+def _main_file(
+    files: Sequence[Path], name: str, budget: Budget, formats: Sequence[Format]
+) -> Path:
     """Return the main file of an archive: its only world, scenario or map, in this order.
 
     Parameters
@@ -205,26 +220,37 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
     name : str
         Name of the archive in error messages.
     budget : Budget
-        Limits for reading YAML files, whose content decides.
+        Limits for reading files whose content decides.
+    formats : sequence of Format
+        All formats.
 
     Raises
     ------
     MapError
         There is no such file, or several of the same rank.
     """
+    known = {suffix for one in formats for suffix in one.suffixes}
+    worlds = tuple(sorted(known.difference(YAML, MAPS, PICTURES)))
+
+    def is_world(path: Path) -> bool:
+        source = read_source(path, budget)
+        return any(
+            source.suffix in one.suffixes and one.fits(source) for one in formats
+        )
+
+    foreign: list[Path] = []
     # The order follows references: worlds and scenarios refer to maps, and maps to
     # pictures.
-    for suffixes in (
-        (".world", ".sdf", ".argos"),
-        YAML,
-        (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"),
-        PICTURES,
-    ):
+    for suffixes in (worlds, YAML, MAPS, PICTURES):
         found = [
             p
             for p in files
             if p.suffix.lower() in suffixes and not p.name.startswith(".")
         ]
+        if suffixes == worlds:
+            # Archives also have files of other programs, such as package.xml.
+            foreign = [p for p in found if not is_world(p)]
+            found = [p for p in found if p not in foreign]
         if suffixes == YAML:
             from botyard.formats import rosmap
 
@@ -243,4 +269,7 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
                 name,
             )
 
+    if len(foreign) == 1:
+        # The reader says why it does not know the file.
+        return foreign[0]
     raise MapError("expected a map or a world in the archive, found none", name)

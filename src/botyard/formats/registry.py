@@ -322,7 +322,7 @@ def read_world(source: Source, options: Options = Options()) -> World:
         The world exceeds a limit.
     """
     if source.suffix == BUNDLE:
-        return read_bundle(source, options, read_world)
+        return read_bundle(source, options, read_world, formats())
     # Formats of other packages may ignore the budget, so the result is checked as well.
     world = format_of(source).read(source, options)
     check_world(world, Meter(options.budget, source.name, kind_of_error(world)))
