@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,6 +30,14 @@ WALL = rectangle(2.8, 0.0, 3.2, 3.0)
 
 def car() -> RobotSpec:
     return parse_robot('extends = "car"\n[odometry]\nerror = [0, 0, 0]', "car")
+
+
+def tug(trailers: int = 1) -> RobotSpec:
+    behind = (
+        "\n[[trailers]]\nhitch = 0.3\nlength = 0.4\n"
+        "outline = [[-0.15, -0.15], [0.15, -0.15], [0.15, 0.15], [-0.15, 0.15]]\n"
+    )
+    return parse_robot(f'extends = "p3dx-nolaser"\n{behind * trailers}', "tug")
 
 
 def room(
@@ -137,16 +146,42 @@ def test_the_tightest_arc_of_a_train() -> None:
 
 
 def test_a_robot_with_trailers_drives_forward_to_its_goal() -> None:
-    trailers = "".join(
-        "\n[[trailers]]\nhitch = 0.3\nlength = 0.4\n"
-        "outline = [[-0.15, -0.15], [0.15, -0.15], [0.15, 0.15], [-0.15, 0.15]]\n"
-        for _ in range(2)
-    )
-    spec = parse_robot(f'extends = "p3dx-nolaser"\n{trailers}', "tug")
     scene = botyard.Scene(segments=np.array(rectangle(0.0, 0.0, 10.0, 10.0)))
     sim = Simulation(scene, odometry_error="none", step=0.05)
-    robot = sim.add_robot(spec, name="t", pose=(3.0, 2.0, 0.0))
+    robot = sim.add_robot(tug(2), name="t", pose=(3.0, 2.0, 0.0))
     robot.go_to(3.0, 6.0, speed=0.5)
     speeds = drive(sim, robot, 60.0)
     assert trip_of(robot).state is TripState.ARRIVED
     assert min(speeds) >= 0.0
+
+
+def test_trailers_take_no_commands_and_no_controllers() -> None:
+    sim = Simulation()
+    sim.add_robot(tug(), "t", pose=(0.0, 0.0, 0.0))
+    trailer = sim.robots["t_trailer_1"]
+    # Zero is harmless for every robot.
+    trailer.command(v=0.0)
+    for drive_it in (
+        partial(trailer.command, v=1.0),
+        partial(trailer.command.velocity, 0.0, 1.0),
+        partial(trailer.command.move, 1.0),
+        partial(trailer.command.turn_to, 1.0),
+        partial(trailer.command.turn_by, 1.0),
+        partial(trailer.set_controller, "wander"),
+        partial(trailer.go_to, 1.0, 1.0),
+    ):
+        with pytest.raises(WorldError, match="found t_trailer_1, which does not"):
+            drive_it()
+
+
+def test_trailers_that_start_in_a_wall_or_in_a_robot_are_warned_about() -> None:
+    said: list[str] = []
+    wall = np.array([[-0.7, -1.0, -0.7, 1.0]])
+    sim = Simulation(botyard.Scene(segments=wall), warn=said.append)
+    sim.add_robot(tug(), "t", pose=(0.0, 0.0, 0.0))
+    sim.add_robot("p3dx", "x", pose=(5.0, 5.0, 0.0))
+    sim.add_robot(tug(), "u", pose=(5.7, 5.0, 0.0))
+    assert [one.split(" at ")[0] for one in said] == [
+        "robot t_trailer_1",
+        "robot u_trailer_1",
+    ]

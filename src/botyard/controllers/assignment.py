@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from botyard.controllers.base import failed
 from botyard.errors import BotyardError
+from botyard.model.drivechecks import check_drives
 from botyard.model.world import Program
 from botyard.sim import programs
 from botyard.sim.simulation import Robot
@@ -49,6 +50,9 @@ def _employ(robot: Robot, program: Program) -> None:
     # All controllers take long to import, and many runs have none.
     from botyard.controllers.registry import checked_factory, make
 
+    # A program can place a box, but a trailer follows its robot.
+    if robot.spec.is_trailer:
+        check_drives(robot.name, robot.spec.kinematics)
     factory = checked_factory(robot, program)
     # The old controller rests after the checks, so that an unknown controller or option
     # changes nothing.

@@ -25,8 +25,9 @@ from botyard.controllers.route import (
 )
 from botyard.controllers.steering import HEADING_GAIN, halt
 from botyard.engine.layout import F8, FOLLOWER
-from botyard.errors import ArgumentError, WorldError
+from botyard.errors import ArgumentError
 from botyard.geometry import WorldPose
+from botyard.model.drivechecks import check_drives
 from botyard.model.obstacles import Visible
 from botyard.names import shown
 from botyard.navigation import local
@@ -164,11 +165,7 @@ class GoTo:
         )
         self._avoids = arguments.flag(avoid, "avoid")
         limits = robot.spec.kinematics.limits
-        if not (robot.spec.kinematics.drives and limits.max_speed.a > 0.0):
-            raise WorldError(
-                f"expected a robot that drives and turns, found {robot.name}, which does not"
-            )
-
+        check_drives(robot.name, robot.spec.kinematics, turns=True)
         self._speed = min(self._speed, limits.max_speed.x)
         self._girth = robot.spec.radius
         """Radius of the disc that planned paths lead around walls, m."""

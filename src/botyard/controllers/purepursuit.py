@@ -11,7 +11,7 @@ import numpy as np
 from botyard.api import arguments
 from botyard.controllers.route import checked_points, checked_reached, checked_speed
 from botyard.controllers.steering import HEADING_GAIN, halt
-from botyard.errors import WorldError
+from botyard.model.drivechecks import check_drives
 from botyard.navigation import local
 from botyard.numerics.elementary import atan2
 from botyard.sim.simulation import Robot
@@ -108,10 +108,7 @@ class PurePursuit:
     ) -> None:
         path = checked_points(points, least=2)
         kinematics = robot.spec.kinematics
-        if not kinematics.drives:
-            raise WorldError(
-                f"expected a robot that drives, found {robot.name}, which does not"
-            )
+        check_drives(robot.name, kinematics)
 
         self._loops = arguments.one_of(order, "order", ("loop", "once")) == "loop"
         self._round = float(len(path))

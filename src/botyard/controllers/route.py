@@ -13,6 +13,7 @@ from botyard.controllers.base import finite, point, random_state, set_random_sta
 from botyard.engine.commands import MAX_COORDINATE
 from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
+from botyard.model.drivechecks import check_drives
 from botyard.numerics.elementary import atan2, cos, hypot, sin
 from botyard.sim.simulation import Robot
 from botyard.sim.trips import ORDERS
@@ -562,11 +563,8 @@ class GoalDriver:
         kinematics = robot.spec.kinematics
         self._limits = kinematics.limits
         top = self._limits.max_speed
-        if not (
-            kinematics.drives
-            and top.x > 0.0
-            and (top.a > 0.0 or kinematics.moves_sideways)
-        ):
+        check_drives(robot.name, kinematics)
+        if not (top.x > 0.0 and (top.a > 0.0 or kinematics.moves_sideways)):
             raise WorldError(
                 f"expected a robot that drives and turns, found {robot.name}, which does not"
             )

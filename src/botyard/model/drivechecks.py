@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from botyard.errors import ModelError
+from botyard.errors import ModelError, WorldError
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.kinematics import Drive, FourWheels, Kinematics, Steering
 from botyard.model.trailers import MAX_TRAILERS, TrailerSpec
@@ -106,4 +106,26 @@ def check_drive(spec: DriveParts) -> None:
         )
 
 
-__all__ = ["MAX_WHEEL_RATIO", "check_drive"]
+def check_drives(name: str, kinematics: Kinematics, *, turns: bool = False) -> None:
+    """Check that a robot of the world has a drive: trailers and boxes have none.
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    kinematics : Kinematics
+        Kinematics of its model.
+    turns : bool
+        Whether it must also turn.
+
+    Raises
+    ------
+    WorldError
+        The robot has no drive, or cannot turn.
+    """
+    if not kinematics.drives or (turns and kinematics.limits.max_speed.a <= 0.0):
+        what = "drives and turns" if turns else "drives"
+        raise WorldError(f"expected a robot that {what}, found {name}, which does not")
+
+
+__all__ = ["MAX_WHEEL_RATIO", "check_drive", "check_drives"]

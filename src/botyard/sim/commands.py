@@ -11,6 +11,7 @@ from botyard.engine import commands as cmd
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.steering import SetSteering
 from botyard.errors import CommandError
+from botyard.model.drivechecks import check_drives
 from botyard.sim.core import Member
 
 
@@ -63,12 +64,16 @@ class Commands(ReadOnly):
         CommandError
             A value is not a finite number; `vy` is not 0 and the robot cannot drive
             sideways; or `steer` is given with `w`, or to a robot that does not steer.
+        WorldError
+            The robot has no drive, for example a trailer.
         """
         if steer is not None:
             self._check_steers(steer, w, vy)
             self.issue_command(SetSteering(steer, v))
             return
         # Zero is harmless for every robot: programs pass it to be explicit.
+        if v or w or vy:
+            self._check_drives()
         if vy:
             self._check_sideways(vy)
         self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
@@ -84,6 +89,9 @@ class Commands(ReadOnly):
             raise CommandError(
                 f"steer: expected it without w and vy, found w={w}, vy={vy}"
             )
+
+    def _check_drives(self) -> None:
+        check_drives(self._robot.name, self._robot.spec.kinematics)
 
     def _check_sideways(self, vy: float) -> None:
         spec = self._robot.spec
@@ -110,6 +118,8 @@ class Commands(ReadOnly):
         CommandError
             A value is not a finite number, or `vy` is not 0 and the robot cannot drive
             sideways.
+        WorldError
+            The robot has no drive, for example a trailer.
         """
         self(v, w, vy)
 
@@ -125,7 +135,10 @@ class Commands(ReadOnly):
         ------
         CommandError
             The distance is not finite.
+        WorldError
+            The robot has no drive, for example a trailer.
         """
+        self._check_drives()
         self.issue_command(cmd.MoveBy(distance))
 
     def turn_to(self, heading: float) -> None:
@@ -140,7 +153,10 @@ class Commands(ReadOnly):
         ------
         CommandError
             The heading is not finite.
+        WorldError
+            The robot has no drive, for example a trailer.
         """
+        self._check_drives()
         self.issue_command(cmd.TurnTo(heading))
 
     def turn_by(self, angle: float) -> None:
@@ -156,7 +172,10 @@ class Commands(ReadOnly):
         ------
         CommandError
             The angle is not finite.
+        WorldError
+            The robot has no drive, for example a trailer.
         """
+        self._check_drives()
         self.issue_command(cmd.TurnBy(angle))
 
     def stop(self) -> None:

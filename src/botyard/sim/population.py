@@ -199,7 +199,8 @@ class Population(Bodies, Generic[R]):
                 self.remove_robots(names)
                 raise
 
-        for doubt in doubtful_places(core.engine, names, bounds_of(core.scene)):
+        placed = [*names, *(name for one in behind for name in one.names)]
+        for doubt in doubtful_places(core.engine, placed, bounds_of(core.scene)):
             core.warn(doubt)
         return robots
 
