@@ -376,7 +376,14 @@ def test_controllers_that_turn_on_the_spot_refuse_cars() -> None:
         ('extends = "car"\n[steering]\nlimit_deg = 95', "limit"),
         ('extends = "car"\n[steering]\nrate_deg = -1', "rate"),
         ('extends = "car"\n[steering]\nwheelbase = 0.1\nlimit_deg = 60', "inner wheel"),
-        ('extends = "p3dx"\ndrive = "ackermann"', "expected steering with the drives"),
+        (
+            'extends = "p3dx"\ndrive = "ackermann"',
+            "drive ackermann: expected a table .steering., found none",
+        ),
+        (
+            'extends = "car"\n[steering]\nby_angle = 1',
+            "steering.by_angle: expected true or false, found 1",
+        ),
         (
             'extends = "p3dx"\n[steering]\nwheelbase = 1\nlimit_deg = 20',
             "found Steering",

@@ -124,7 +124,7 @@ def test_wheels_are_checked(changes: dict[str, object], complaint: str) -> None:
 
 
 def test_wheels_belong_to_their_drives() -> None:
-    with pytest.raises(ModelError, match="expected wheels with the drives skid and"):
+    with pytest.raises(ModelError, match="drive skid: expected a table"):
         parse_robot('extends = "p3dx"\ndrive = "skid"', "r")
     with pytest.raises(ModelError, match="expected wheels with the drives skid and"):
         parse_robot('extends = "p3dx"\n[wheels]\nwheelbase = 0.3', "r")

@@ -62,7 +62,18 @@ def check_drive(spec: DriveParts) -> None:
             "driven wheels (drive diff, skid or ackermann)"
         )
 
-    if spec.kinematics.steers != (spec.steering is not None):
+    needs_wheels = spec.drive in (Drive.SKID, Drive.MECANUM)
+    for part, is_needed, found in (
+        ("steering", spec.kinematics.steers, spec.steering),
+        ("wheels", needs_wheels, spec.wheels),
+    ):
+        if is_needed and found is None:
+            raise ModelError(
+                f"robot {spec.name}: drive {spec.drive.name.lower()}: expected a table "
+                f"[{part}], found none"
+            )
+
+    if spec.steering is not None and not spec.kinematics.steers:
         raise ModelError(
             f"robot {spec.name}: expected steering with the drives ackermann and "
             f"tricycle alone, found {spec.steering!r} with the drive "
@@ -70,7 +81,7 @@ def check_drive(spec: DriveParts) -> None:
         )
 
     wheels = spec.wheels
-    if (spec.drive in (Drive.SKID, Drive.MECANUM)) != (wheels is not None):
+    if wheels is not None and not needs_wheels:
         raise ModelError(
             f"robot {spec.name}: expected wheels with the drives skid and mecanum "
             f"alone, found {wheels!r} with the drive {spec.drive.name.lower()}"

@@ -99,7 +99,7 @@ def checked(
     except msgspec.ValidationError as error:
         problem = str(error)
     else:
-        _check_numbers(found)
+        _check_values(found, raw)
         return found
 
     # msgspec reports errors only as text, so the path and the reason are parsed from
@@ -191,31 +191,47 @@ def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
     ]
 
 
-def _check_numbers(value: object, where: str = "") -> None:
-    """Raise an error for the first number of a structure that is NaN, infinite or too large.
+def _check_values(value: object, raw: Any, where: str = "") -> None:
+    """Raise an error for the first value of a structure that msgspec should have refused.
 
-    The limit is `MAX_NUMBER`. Values of mappings are not searched, because they are
-    converted, and checked, as structures of their own.
+    These are numbers that are NaN, infinite or beyond `MAX_NUMBER`, and truth values that were
+    numbers. Values of mappings are not searched, because they are converted, and checked,
+    as structures of their own.
+
+    Parameters
+    ----------
+    value : object
+        Converted value.
+    raw : object
+        Value in the file.
+    where : str
+        Its key.
 
     Raises
     ------
     TableError
-        Names the key and the number.
+        Names the key and the value.
     """
-    if isinstance(value, float):
+    # Without `strict`, msgspec takes 0 and 1 as truth values.
+    if isinstance(value, bool):
+        if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+            raise TableError(where, f"expected true or false, found {raw:g}")
+    elif isinstance(value, float):
         if not -MAX_NUMBER <= value <= MAX_NUMBER:
             # NaN is the only value that differs from itself; a limit would not explain
             # the error.
             limit = "" if value != value else f" from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
             raise TableError(where, f"expected a number{limit}, found {value:g}")
     elif isinstance(value, (list, tuple)):
-        for i, one in enumerate(value):
-            _check_numbers(one, f"{where}[{i}]")
+        listed = raw if isinstance(raw, (list, tuple)) else [None] * len(value)
+        for i, (one, of) in enumerate(zip(value, listed, strict=False)):
+            _check_values(one, of, f"{where}[{i}]")
     elif isinstance(value, msgspec.Struct):
         for name, key in zip(
             value.__struct_fields__, value.__struct_encode_fields__, strict=True
         ):
-            _check_numbers(getattr(value, name), f"{where}.{key}".lstrip("."))
+            of = raw.get(key) if isinstance(raw, dict) else None
+            _check_values(getattr(value, name), of, f"{where}.{key}".lstrip("."))
 
 
 def _plain_message(reason: str) -> str:
