@@ -318,7 +318,7 @@ def test_a_measurement_is_published_once_with_its_stamp(
                 )
                 found[tick] = stamp
                 assert np.array_equal(message.ranges, measured[stamp])
-                if by_model and scan_rate is None:
+                if scan_rate is None:
                     assert message.scan_time == pytest.approx(0.08)
 
             scan.sent.clear()

@@ -196,6 +196,19 @@ class LateReadings:
         if device.key in self._late:
             self._table.refill(device.number, Waiting(*late))
 
+    def period(self, key: Hashable, dt: float) -> float:
+        """Return the mean time between two measurements of a device, s.
+
+        Parameters
+        ----------
+        key : hashable
+            Identity of the device, with or without a delay.
+        dt : float
+            Duration of a step, s: the shortest period.
+        """
+        rate = self._given.get(key, Delay()).rate
+        return max(dt, 1.0 / rate) if rate > 0.0 else dt
+
     def measured_at(self, device: RangeDevice) -> int | None:
         """Return the step in which the available reading of a device was measured.
 

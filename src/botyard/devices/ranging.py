@@ -209,6 +209,18 @@ class RangeDevices(RangeRegistry):
         tick = None if device is None else self._late.measured_at(device)
         return engine.clock.tick if tick is None else tick
 
+    def period(self, engine: Engine, key: Hashable) -> float:
+        """Return the mean time between two measurements of a device, s; see `LateReadings`.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that has these sensors.
+        key : hashable
+            Identity of the device.
+        """
+        return self._late.period(key, engine.clock.dt)
+
     # -- All readings of a step at once, for interfaces that serve many robots
 
     def latest(self) -> tuple[F8, I2]:

@@ -29,7 +29,7 @@ class LaserScan:
         Bearings of the first and the last reading, and their spacing, rad, in the
         laser's frame.
     scan_time : float
-        Time between two scans, s.
+        Time between two scans, s: of the measurement rate, at least a step.
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array

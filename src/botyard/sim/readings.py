@@ -221,7 +221,7 @@ class Laser(ReadOnly):
             angle_min=b.angle0,
             angle_max=b.angle0 + b.step * max(b.count - 1, 0),
             angle_increment=b.step,
-            scan_time=core.dt,
+            scan_time=core.devices.period(core.engine, self._key),
             range_min=b.r_min,
             range_max=b.r_max,
             ranges=ranges,

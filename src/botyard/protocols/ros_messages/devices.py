@@ -106,19 +106,6 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
     return 1.0 / rate if rate > 0.0 else one.ros.period
 
 
-def measurement_period(spec: object) -> float:
-    """Return the simulated time between measurements, s; 0 for every step.
-
-    Parameters
-    ----------
-    spec : object
-        Description of a device. One without ``measurement_rate`` measures in every
-        step.
-    """
-    rate = getattr(spec, "measurement_rate", 0.0)
-    return 1.0 / rate if rate > 0.0 else 0.0
-
-
 def frame_of(one: Shown, names: Names) -> str:
     """Return the frame id of the messages; empty without a frame.
 

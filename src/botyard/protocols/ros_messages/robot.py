@@ -21,7 +21,6 @@ from botyard.protocols.ros_messages.devices import (
     device_transforms,
     frame_of,
     learn_types,
-    measurement_period,
     period_of,
     shown_devices,
 )
@@ -240,12 +239,8 @@ class RobotTopics:
             period > 0.0 and version is None and one.reader.kind.beams is not None
         )
 
-        # `scan_time` is the time between scans: a slow sensor makes it longer than the
-        # period.
-        interval = max(period, measurement_period(one.reader.spec))
-
         def make(stamp: Stamp) -> Any:
-            return device_message(one, self._types, self._m, stamp, frame, interval)
+            return device_message(one, self._types, self._m, stamp, frame, period)
 
         def wanted(on: bool) -> None:
             if not is_seldom:
