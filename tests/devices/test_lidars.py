@@ -346,10 +346,25 @@ def test_lidars_are_written_to_robot_files_and_read_back() -> None:
     assert robot_of(to_table(spec), "r").lasers == spec.lasers
 
 
+def test_the_time_of_a_scan_is_that_of_the_measurement_rate() -> None:
+    sim = botyard.Simulation(step=0.05)
+    robot = sim.add_robot("p3dx", lasers=["rplidar-a1"])
+    assert robot.laser.read().scan_time == pytest.approx(1.0 / 5.5)
+    robot.set_parameters(range_rate=2.0)
+    assert robot.laser.read().scan_time == 0.5
+    # A rate above the rate of steps has no effect.
+    robot.set_parameters(range_rate=100.0)
+    assert robot.laser.read().scan_time == 0.05
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"time_increment": 0.1}, "a sweep must take at most 10 s"),
+        (
+            {"samples": 360, "time_increment": 0.01, "measurement_rate": 5.5},
+            r"at most the 0\.1818 s between two measurements .* 3\.59 s",
+        ),
         ({"echoes": 2}, "echoes need a white_range"),
         ({"echoes": 9, "white_range": 5.0}, "echoes"),
         ({"white_range": -1.0}, "white_range"),

@@ -249,6 +249,16 @@ class LaserSpec(DeviceSpec):
                 f"found {self.samples} rays every {self.time_increment:g} s"
             )
 
+        # The first ray of a scan follows the last ray of the scan before.
+        sweep = abs(self.time_increment) * (self.samples - 1)
+        if sweep * self.measurement_rate > 1.0:
+            raise ModelError(
+                f"laser {self.type_name}: a sweep must take at most the "
+                f"{1.0 / self.measurement_rate:.4g} s between two measurements "
+                f"(measurement_rate {self.measurement_rate:g} Hz), found {self.samples} "
+                f"rays every {self.time_increment:g} s: {sweep:.4g} s"
+            )
+
         if self.echoes > 1 and not self.white_range:
             raise ModelError(
                 f"laser {self.type_name}: echoes need a white_range, found none"
