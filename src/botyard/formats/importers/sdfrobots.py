@@ -11,7 +11,14 @@ from botyard.formats.importers.drives import WIDE, Driven, car, limits, turn_rat
 from botyard.formats.importers.sdfkeys import KEYS, ROLLING, STEERING
 from botyard.formats.importers.xmlfile import Element
 from botyard.formats.notes import Notes
-from botyard.model.kinematics import Drive
+from botyard.model.kinematics import (
+    MAX_RAMP,
+    MAX_SPEED,
+    MAX_STEERING,
+    MAX_WHEELBASE,
+    MIN_WHEELBASE,
+    Drive,
+)
 from botyard.names import shown
 
 KINDS: Final = {
@@ -76,32 +83,71 @@ def drive_of(plugins: Iterable[Element], notes: Notes) -> PluginDrive | None:
             )
         )
         given = frozenset(plugin.keys())
-        found = PluginDrive(_driven(plugin, kind), joints, given, plugin)
+        found = PluginDrive(_driven(plugin, kind, notes), joints, given, plugin)
+        if kind in ("car", "tricycle") and not joints.steering:
+            notes.add(
+                f"steering joints {plugin.line}",
+                plugin,
+                "the plugin names no steered joints: their places and limits are not known",
+            )
     return found
 
 
-def _driven(plugin: Element, kind: str) -> Driven:
-    def number(names: tuple[str, ...], otherwise: float, low: float = 0.0) -> float:
+def _driven(plugin: Element, kind: str, notes: Notes) -> Driven:
+    def number(
+        names: tuple[str, ...],
+        otherwise: float,
+        *,
+        low: float = 0.0,
+        most: float = math.inf,
+        beyond: tuple[float, str] | None = None,
+    ) -> float:
+        """Return the number of an element; a note names a number that is not kept."""
         for name in names:
             value = plugin.given(name)
-            if value is not None:
-                return value.number(low, math.inf)
+            if value is None:
+                continue
+            found = value.number(0.0, math.inf)
+            kept, text = found, ""
+            if found < low:
+                kept = otherwise
+                text = f"{kept:.4g} is assumed" if kept else "it counts as unknown"
+            elif found > most:
+                kept, text = beyond or (most, f"it is cut to {most:.4g}")
+            if text:
+                notes.add(
+                    f"{name} {value.line}", value, f"{name} is {found:.4g}: {text}"
+                )
+            return kept
         return otherwise
 
-    v = number(("max_linear_velocity", "max_velocity", "max_speed"), TOP[0])
-    w = number(("max_angular_velocity",), TOP[1])
-    ramp = number(("max_linear_acceleration", "max_acceleration"), 0.0)
-    turn = number(("max_angular_acceleration",), 0.0)
-    track = number(("wheel_separation", "wheelSeparation"), 0.0) or None
-    radius = number(("wheel_radius",), 0.0) or (
-        number(
-            ("wheel_diameter", "wheelDiameter", "encoder_wheel_diameter"),
-            0.0,
+    def speed(*names: str, otherwise: float) -> float:
+        return number(names, otherwise, most=MAX_SPEED)
+
+    def ramp_of(*names: str) -> float:
+        return number(
+            names, 0.0, most=MAX_RAMP, beyond=(0.0, "the acceleration has no limit")
         )
-        / 2.0
+
+    def length(*names: str, otherwise: float = 0.0, most: float = math.inf) -> float:
+        return number(names, otherwise, low=MIN_WHEELBASE, most=most)
+
+    v = speed("max_linear_velocity", "max_velocity", "max_speed", otherwise=TOP[0])
+    w = speed("max_angular_velocity", otherwise=TOP[1])
+    ramp = ramp_of("max_linear_acceleration", "max_acceleration")
+    turn = ramp_of("max_angular_acceleration")
+    track = length("wheel_separation", "wheelSeparation") or None
+    radius = length("wheel_radius") or (
+        length("wheel_diameter", "wheelDiameter", "encoder_wheel_diameter") / 2.0
     )
     wheel = radius or None
-    base = number(("wheel_base", "wheelbase"), 0.0)
+    is_car = kind in ("car", "tricycle")
+    base = length(
+        "wheel_base",
+        "wheelbase",
+        otherwise=CAR[0] if is_car else 0.0,
+        most=MAX_WHEELBASE,
+    )
     if kind in ("omni", "mecanum"):
         return Driven(
             Drive.OMNI,
@@ -112,18 +158,27 @@ def _driven(plugin: Element, kind: str) -> Driven:
             four=Drive.MECANUM if kind == "mecanum" else None,
             wheelbase=base or None,
         )
-    if kind in ("car", "tricycle"):
-        base = max(base, 1e-3) if base else CAR[0]
+    if is_car:
         usual = CAR[1] if kind == "car" else WIDE
-        steer = number(("steering_limit", "max_steer"), usual)
-        most = turn_rate(min(v, 1e3), steer, base)
+        steer = number(
+            ("steering_limit", "max_steer"),
+            usual,
+            most=MAX_STEERING,
+            beyond=(MAX_STEERING, f"it is cut to {MAX_STEERING:.4g} rad, 89°"),
+        )
+        most = turn_rate(v, steer, base)
         if plugin.given("max_angular_velocity") is not None:
             most = min(most, w)
         return car(
             limits(v, 0.0, most, (ramp, 0.0, turn)),
             base,
             steer,
-            rate=number(("max_steering_speed",), 0.0),
+            rate=number(
+                ("max_steering_speed",),
+                0.0,
+                most=MAX_SPEED,
+                beyond=(0.0, "the steering rate has no limit"),
+            ),
             track=track,
             has_pair=kind == "car",
             wheel_radius=wheel,

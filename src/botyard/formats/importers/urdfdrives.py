@@ -130,6 +130,7 @@ def by_plugin(
         driven,
         joints,
         tree,
+        notes,
         has_base=bool({"wheel_base", "wheelbase"} & given),
         has_limit=bool({"steering_limit", "max_steer"} & given),
         has_rate="max_steering_speed" in given,
@@ -146,7 +147,13 @@ def by_controller(
     if driven.wheel_radius is None:
         driven = driven._replace(wheel_radius=radius_of(rolling, tree, floor))
     return _placed(
-        driven, joints, tree, has_base=True, has_limit=drive.has_limit, has_rate=False
+        driven,
+        joints,
+        tree,
+        notes,
+        has_base=True,
+        has_limit=drive.has_limit,
+        has_rate=False,
     )
 
 
@@ -186,7 +193,7 @@ def by_joints(
             wheel_radius=radius,
         )
         return _placed(
-            driven, joints, tree, has_base=False, has_limit=False, has_rate=False
+            driven, joints, tree, notes, has_base=False, has_limit=False, has_rate=False
         )
     if track is not None:
         names = tuple(j.name for j in fixed)
@@ -197,6 +204,7 @@ def by_joints(
             driven,
             WheelJoints(names),
             tree,
+            notes,
             has_base=False,
             has_limit=False,
             has_rate=False,
@@ -225,6 +233,7 @@ def _placed(
     driven: Driven,
     joints: WheelJoints,
     tree: Tree,
+    notes: Notes,
     *,
     has_base: bool,
     has_limit: bool,
@@ -247,12 +256,17 @@ def _placed(
         size = driven.steering.wheelbase if has_base else abs(base)
         driven = with_wheelbase(driven, math.copysign(size, base))
     steered = [tree.moving[n] for n in joints.steering if n in tree.moving]
-    driven = _limited(driven, steered, has_limit=has_limit, has_rate=has_rate)
+    driven = _limited(driven, steered, notes, has_limit=has_limit, has_rate=has_rate)
     return driven, origin
 
 
 def _limited(
-    driven: Driven, steered: Sequence[Moving], *, has_limit: bool, has_rate: bool
+    driven: Driven,
+    steered: Sequence[Moving],
+    notes: Notes,
+    *,
+    has_limit: bool,
+    has_rate: bool,
 ) -> Driven:
     """Return a drive with the limits of its steered joints."""
     axle_of = driven.steering
@@ -261,6 +275,15 @@ def _limited(
     ends = [e for j in steered for e in (j.limit("lower"), j.limit("upper"))]
     angles = [abs(e) for e in ends if e]
     if angles and not has_limit:
+        for joint in steered:
+            most = max(abs(joint.limit(end) or 0.0) for end in ("lower", "upper"))
+            if most > MAX_STEERING:
+                notes.add(
+                    f"limit {joint.name}",
+                    joint.element,
+                    f'joint "{shown(joint.name)}": the limit {most:.4g} is cut to '
+                    f"{MAX_STEERING:.4g} rad, 89°",
+                )
         # A joint's limit is the angle of an inner wheel.
         inner = min(max(angles), MAX_STEERING)
         track = driven.track if driven.kind is Drive.ACKERMANN else None
