@@ -20,9 +20,11 @@ from botyard.app.config import with_world_options
 from botyard.app.options import RunOptions
 from botyard.errors import CommandLineError, FormatError, ModelsMissingError
 from botyard.formats.models import (
+    URDF,
     default_map,
     folders_without_models,
     missing_folders,
+    read_models,
 )
 from botyard.formats.registry import load_world as read_world
 from botyard.formats.usermodels import with_user_things
@@ -192,13 +194,20 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
 
 
 def check_models(o: RunOptions, remark: Remark) -> None:
-    """Warn about each resource folder that contains no robot models.
+    """Warn about resource folders without robot models, and about models of ROS.
 
     Raises
     ------
     ModelsMissingError
         A folder is missing in an unattended run.
+    ModelError, ModelFileError
+        A description of ROS is invalid.
     """
+    chosen = (*(choice.model for choice in o.robots), *o.factories)
+    for name in dict.fromkeys(chosen):
+        if name.lower().endswith(URDF):
+            for text in read_models(name).remarks:
+                remark(text)
     for missing in missing_folders():
         # In an unattended run, shipped models must not silently replace the user's.
         if o.unattended:

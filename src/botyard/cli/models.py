@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from botyard.errors import BotyardError, CommandLineError
 from botyard.formats import arparams
 from botyard.formats.budget import Budget
 from botyard.formats.models import (
+    XACRO,
     find_robot,
     is_model_file,
     model_names,
@@ -26,8 +28,6 @@ from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
 from botyard.processes.safefile import MARK, write_text
 
-XACRO: Final = ".xacro"
-"""Suffix of robot descriptions with macros."""
 DIGITS: Final = 9
 """Number of significant digits in robot files."""
 TITLES: Final = (
@@ -190,7 +190,9 @@ def import_model(
     table = to_table(replace(spec, name=path.stem))
     write_text(path, toml_text(table, (MARK,), DIGITS), force=force)
     print_table(TITLES, [_row(spec)])
-    click.echo(f"written: {path}; simulate it with: botyard -r ./{path}")
+    # A plain name would be the name of a model.
+    shell = shlex.quote(str(path) if path.parent != Path() else f"./{path}")
+    click.echo(f"written: {path}; simulate it with: botyard -r {shell}")
 
 
 def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:

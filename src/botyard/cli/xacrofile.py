@@ -98,6 +98,8 @@ def expanded(file: Path, arguments: Sequence[str], budget: Budget) -> bytes:
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = lines[-1] if lines else f"status {done.returncode}"
+        if reason.startswith("RecursionError"):
+            reason = "expected includes and macros that end, found ones that contain themselves"
         raise ModelFileError(f"xacro: {reason[:MAX_ERROR]}", file)
     if len(done.stdout) > budget.bytes:
         raise ModelFileError(f"expected at most {budget.bytes} bytes of URDF", file)

@@ -40,6 +40,8 @@ STOCK_FILE: Final = "PioneerRobotModels.world.inc"
 """Path of the model file within such a folder."""
 URDF: Final = ".urdf"
 """Suffix of ROS's robot descriptions."""
+XACRO: Final = ".xacro"
+"""Suffix of descriptions with macros, which are programs."""
 ROBOT_FILES: Final = (".p", ".toml", URDF)
 """Suffixes of files with one model."""
 INCLUDE: Final = ".inc"
@@ -355,6 +357,12 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         return _read_toml(Path(model), budget)
     if suffix == URDF:
         return _read_urdf(Path(model), budget).spec
+    if suffix == XACRO:
+        raise ModelFileError(
+            "expected a URDF file without macros; import the file with: botyard models "
+            f"import {Path(name).name}",
+            name,
+        )
     own = _own_model(name)
     if own is not None:
         return own

@@ -16,6 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import botyard
+from botyard.app.firstworld import check_models
+from botyard.app.kinds import RobotChoice
+from botyard.app.options import RunOptions
 from botyard.cli.models import command
 from botyard.errors import BudgetError, ModelFileError
 from botyard.formats.budget import Budget
@@ -26,7 +29,13 @@ from botyard.formats.urdf import to_urdf
 from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.fourwheels import FourWheels
-from botyard.model.kinematics import Axes, Drive, MotionLimits, Steering
+from botyard.model.kinematics import (
+    MAX_STEERING,
+    Axes,
+    Drive,
+    MotionLimits,
+    Steering,
+)
 from botyard.model.library import load_robot, robot_names
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import to_table
@@ -239,6 +248,40 @@ def test_a_plugin_has_speeds_and_the_joints_its_track() -> None:
         + plugin("gz-sim-diff-drive-system", DIFF.replace("left_wheel_joint", "none"))
     )
     assert any('do not exist or do not move: "none"' in t for t in made.remarks)
+
+
+def test_replaced_and_cut_values_of_a_plugin_are_named() -> None:
+    made = imported(
+        PAIR
+        + plugin(
+            "gz-sim-ackermann-steering-system",
+            "<wheel_base>0</wheel_base>\n<steering_limit>1e9</steering_limit>\n"
+            "<max_acceleration>inf</max_acceleration>\n<wheel_radius>0</wheel_radius>\n"
+            "<max_velocity>1e9</max_velocity>",
+        )
+    )
+    assert made.spec.steering == Steering(wheelbase=1.0, limit=MAX_STEERING)
+    for text in (
+        "wheel_base is 0: 1 is assumed",
+        "steering_limit is 1e+09: it is cut to 1.553 rad, 89°",
+        "max_acceleration is inf: the acceleration has no limit",
+        "wheel_radius is 0: it counts as unknown",
+        "max_velocity is 1e+09: it is cut to 1000",
+        "the plugin names no steered joints",
+    ):
+        assert any(text in told for told in made.remarks), text
+    assert any("bot.urdf:2: steering_limit" in told for told in made.remarks)
+
+
+def test_cut_limits_of_steered_joints_are_named() -> None:
+    wide = steered("fl_wheel", 1.0, 0.25, most=2.5) + steered(
+        "fr_wheel", 1.0, -0.25, most=0.6
+    )
+    made = imported(PAIR + wide)
+    assert made.spec.steering is not None
+    cut = [told for told in made.remarks if "cut" in told]
+    assert len(cut) == 1
+    assert '"fl_wheel_steer": the limit 2.5 is cut to 1.553 rad, 89°' in cut[0]
 
 
 CONTROL = """
@@ -877,6 +920,12 @@ def test_import_writes_a_robot_file(
     assert (spec.name, spec.drive, spec.front) == ("bot", Drive.DIFF, 0.35)
     done = CliRunner().invoke(command, ["import", "bot.urdf", "-o", "mine.toml"])
     assert botyard.load_robot(tmp_path / "mine.toml").front == pytest.approx(0.7)
+    for output, hint in (
+        (tmp_path / "own.toml", str(tmp_path / "own.toml")),
+        (Path("two words.toml"), "'./two words.toml'"),
+    ):
+        done = CliRunner().invoke(command, ["import", "bot.urdf", "-o", str(output)])
+        assert done.output.endswith(f"botyard -r {hint}\n")
     for arguments, complaint in (
         (["-o", "mine.txt"], "expected a .toml file"),
         (["--argument", "a:=b"], "needs a xacro file"),
@@ -911,7 +960,30 @@ def test_xacro_files_are_expanded(
     assert "NAME:=VALUE" in run("--argument", "width=0.8")[1]
     loop = "<xacro:macro name='m'><xacro:m/></xacro:macro><xacro:m/></robot>"
     (tmp_path / "bot.urdf.xacro").write_text(XACRO.replace("</robot>", loop))
-    assert "xacro: RecursionError" in run()[1]
+    assert "xacro: expected includes and macros that end" in run()[1]
+    include = "<xacro:include filename='bot.urdf.xacro'/></robot>"
+    (tmp_path / "bot.urdf.xacro").write_text(XACRO.replace("</robot>", include))
+    assert "xacro: expected includes and macros that end" in run()[1]
+
+
+def test_models_of_xacro_files_are_refused_with_the_command_that_imports_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bot.urdf.xacro"
+    path.write_text(XACRO)
+    with pytest.raises(ModelFileError) as error:
+        botyard.load_robot(path)
+    assert "botyard models import bot.urdf.xacro" in str(error.value)
+
+
+def test_a_run_prints_the_remarks_of_an_import(tmp_path: Path) -> None:
+    path = tmp_path / "bot.urdf"
+    path.write_text(f"<robot name='bot'>{BOX}{PAIR}{MAST}</robot>")
+    told: list[str] = []
+    choice = RobotChoice(str(path), None)
+    check_models(RunOptions(robots=(choice, choice)), told.append)
+    assert told == list(read_models(path).remarks)
+    assert told
 
 
 def test_an_expansion_that_takes_long_is_ended(
