@@ -114,3 +114,25 @@ def test_noise_of_a_line_sensor_has_its_deviation() -> None:
 def test_wrong_descriptions_are_refused(make, match: str) -> None:
     with pytest.raises(ModelError, match=match):
         make()
+
+
+def test_a_pheromone_that_the_floor_lacks_is_warned_about_once() -> None:
+    said: list[str] = []
+    model = find_robot("p3dx-nolaser")
+    for spec in (
+        PheromoneSensorSpec(pheromone="tral"),
+        PheromonePenSpec(pheromone="trail"),
+    ):
+        model = model.fitted(spec)
+    sim = Simulation(Scene(floor=FLOOR), warn=said.append)
+    sim.add_robots(model, [(0.0, 0.0, 0.0), (5.0, 0.0, 0.0)], ["a", "b"])
+    assert said == [
+        "robot a and 1 more: pheromone_sensor: expected a pheromone field of the floor "
+        '(trail), found "tral"; did you mean "trail"?'
+    ]
+    said.clear()
+    Simulation(warn=said.append).add_robot(model, "c")
+    assert [("it has none" in one, one.split(": ")[1]) for one in said] == [
+        (True, "pheromone_sensor"),
+        (True, "pheromone_pen"),
+    ]

@@ -71,6 +71,13 @@ def test_an_archive_has_the_picture(file: Path) -> None:
     [
         ("slip: 0.5", "slip: 1.5", r"floor\.zones\[0\].*slip: expected 0 … 0.99"),
         ("slip: 0.5", "slop: 0.5", "slip"),
+        ("gray90", "nocolor", 'floor: color: expected .* found "nocolor"'),
+        ("light blue", "nocolor", r'zones\[0\]: color: expected .* found "nocolor"'),
+        (
+            "color: red",
+            "color: noc",
+            r'pheromones\[0\]: color: expected .* found "noc"',
+        ),
         ("area: [1, 1, 2, 2]", "area: [2, 1, 1, 2]", "x0 < x1"),
         ("area: [1, 1, 2, 2], ", "", "expected area or polygon, found neither"),
         ("[[3, 3], [4, 3], [4, 4]]", "[[3, 3], [4, 3]]", "three different corners"),

@@ -25,6 +25,7 @@ from botyard.formats.images import open_picture
 from botyard.geometry import Outline
 from botyard.model.filetables import Pair, pose_of, triple_of
 from botyard.model.floor import (
+    FIELD_COLOR,
     GROUND_COLOR,
     MAX_PIXELS,
     Floor,
@@ -70,7 +71,7 @@ class FieldKeys(Strict, kw_only=True):
     area: Box
     cell: float = 0.05
     half_life: float = 30.0
-    color: str = "medium orchid"
+    color: str = FIELD_COLOR
     full: float = 1.0
 
 

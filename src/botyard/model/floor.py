@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from botyard.api import arguments
 from botyard.errors import ArgumentError, ModelError
 from botyard.geometry import IDENTITY, Outline, Pose
+from botyard.model.colors import known_rgb
 from botyard.model.parameters import check_types, parameter, range_problems
 from botyard.names import is_name
 
@@ -39,6 +40,14 @@ OPAQUE: Final = 128
 """Least alpha of a pixel that is floor; pixels below are holes."""
 GROUND_COLOR: Final = "white"
 """Colour of a floor that has none."""
+FIELD_COLOR: Final = "medium orchid"
+"""Colour of a pheromone field that has none."""
+
+
+def _check_color(color: str) -> None:
+    # Colours take long to import, and most floors have the defaults.
+    if color not in ("", GROUND_COLOR, FIELD_COLOR):
+        known_rgb(color)
 
 
 # Comparing arrays gives arrays, so pictures have no generated equality.
@@ -135,7 +144,7 @@ class FloorZone:
     ModelError
         There are fewer than three corners, or a number is out of range.
     ArgumentError
-        A value has another type.
+        A value has another type, or a color is unknown.
     """
 
     name: str = ""
@@ -150,6 +159,7 @@ class FloorZone:
         check_types(self)
         for problem in range_problems(self):
             raise ModelError(problem)
+        _check_color(self.color)
         if len(set(self.corners)) < 3:
             raise ModelError(
                 "corners: expected at least three different corners, found "
@@ -197,14 +207,14 @@ class PheromoneField:
         The name is not a valid name, the area is empty, there are more than
         `MAX_FIELD_CELLS` cells, or a number is out of range.
     ArgumentError
-        A value has another type.
+        A value has another type, or a color is unknown.
     """
 
     name: str
     area: tuple[float, float, float, float]
     cell: float = parameter(0.05, unit="m", low=1e-3, high=1e3)
     half_life: float = parameter(30.0, unit="s", low=0.0, high=1e9)
-    color: str = "medium orchid"
+    color: str = FIELD_COLOR
     full: float = parameter(1.0, low=1e-9, high=1e9)
 
     def __post_init__(self) -> None:
@@ -213,6 +223,7 @@ class PheromoneField:
             raise ModelError(f'name: expected a name, found "{self.name[:80]}"')
         for problem in range_problems(self):
             raise ModelError(problem)
+        _check_color(self.color)
         x0, y0, x1, y1 = self.area
         if not (all(map(math.isfinite, self.area)) and x0 < x1 and y0 < y1):
             raise ModelError(
@@ -258,6 +269,8 @@ class Floor:
     ModelError
         There are more than `MAX_ZONES` zones, `MAX_CORNERS` corners or `MAX_FIELDS` fields,
         or two fields have one name.
+    ArgumentError
+        The color is unknown.
     """
 
     color: str = GROUND_COLOR
@@ -267,6 +280,7 @@ class Floor:
 
     def __post_init__(self) -> None:
         check_types(self)
+        _check_color(self.color)
         corners = sum(len(zone.corners) for zone in self.zones)
         for what, count, most in (
             ("zones", len(self.zones), MAX_ZONES),

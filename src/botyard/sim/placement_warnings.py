@@ -12,7 +12,9 @@ import numpy as np
 from botyard.engine.layout import Grid
 from botyard.engine.simulation import Engine
 from botyard.engine.wallgrid import crowding
-from botyard.errors import PlacementWarning
+from botyard.errors import PlacementWarning, did_you_mean
+from botyard.model.floor import Floor
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 FAR_OUTSIDE = 100.0
@@ -68,6 +70,33 @@ def doubtful_places(
             yield f"{len(doubtful) - MAX_WARNED_ROBOTS} more robots: each {what}"
 
 
+def doubtful_fields(
+    spec: RobotSpec, names: Sequence[str], floor: Floor | None
+) -> Iterator[str]:
+    """Yield a warning for each pheromone of devices that the floor does not have.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        Model of the robots, with pens and sensors.
+    names : sequence of str
+        Robots of this model, at least one.
+    floor : Floor or None
+        Floor of the world.
+    """
+    fields = [one.name for one in floor.fields] if floor is not None else []
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    for device in spec.devices:
+        # Kinds of other packages may also have this parameter.
+        wanted = getattr(device, "pheromone", None)
+        if isinstance(wanted, str) and wanted not in fields:
+            yield (
+                f"robot {names[0]}{more}: {device.type}: expected a pheromone field of "
+                f"the floor ({', '.join(fields) or 'it has none'}), found "
+                f'"{wanted}"{did_you_mean(wanted, fields)}'
+            )
+
+
 def doubtful_map(scene: Scene, grid: Grid) -> str | None:
     """Return a warning if the walls are too dense for fast ray casting, otherwise None.
 
@@ -111,4 +140,4 @@ def to_warnings(text: str) -> None:
     warnings.warn(text, PlacementWarning, stacklevel=level)
 
 
-__all__ = ["doubtful_map", "doubtful_places", "to_warnings"]
+__all__ = ["doubtful_fields", "doubtful_map", "doubtful_places", "to_warnings"]

@@ -31,7 +31,7 @@ from botyard.sim.floorview import FloorView
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox
 from botyard.sim.placement import on_trial
-from botyard.sim.placement_warnings import doubtful_places
+from botyard.sim.placement_warnings import doubtful_fields, doubtful_places
 from botyard.sim.places import bounds_of
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
 from botyard.sim.programs import Controlling
@@ -105,7 +105,8 @@ class Population(Bodies, Generic[R]):
         Warns
         -----
         PlacementWarning
-            The robot starts in a wall, on something else, or far outside of the map.
+            The robot starts in a wall, on something else, or far outside of the map, or a
+            device of it has a pheromone that the floor does not have.
         """
         core, spec = self.core, _equipped(model, lasers)
         start = core.places.next(spec, 1)[0] if pose is None else arguments.pose(pose)
@@ -202,6 +203,9 @@ class Population(Bodies, Generic[R]):
         placed = [*names, *(name for one in behind for name in one.names)]
         for doubt in doubtful_places(core.engine, placed, bounds_of(core.scene)):
             core.warn(doubt)
+        if names:
+            for doubt in doubtful_fields(spec, names, core.scene.floor):
+                core.warn(doubt)
         return robots
 
     def remove_robot(self, name: str) -> None:
