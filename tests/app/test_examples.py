@@ -38,7 +38,7 @@ def test_the_script(capsys: pytest.CaptureFixture[str]) -> None:
         ("docking", r": 3\d %, not_charging(.|\n)*%, bulk, at \(1\.1, 4\.0\)"),
         ("go_to", r"\{'arrived': 8\}(.|\n)*robot7: "),
         ("push_box", r"8 s: robot x = 2\.9\d m, crate \(3\.4\d, 0\.10\)"),
-        ("deadlock", r"Ending\.DEADLOCK after 18(.|\n)*Ending\.COMPLETED after 48"),
+        ("deadlock", r"deadlock after 18(.|\n)*completed after 48"),
         ("swarm_orca", r"90 s:  [01]\.\d\d m to go"),
         ("mapping", r"1\d% of the map seen, [678]\d\d cells are walls"),
         ("particle_filter", r"20\.0 s: error 0\.[01]\d m"),
