@@ -71,12 +71,14 @@ class Commands(ReadOnly):
             self._check_steers(steer, w, vy)
             self.issue_command(SetSteering(steer, v))
             return
+        # The command checks its numbers, so that the tests below compare numbers.
+        command = cmd.SetVelocity(v=v, w=w, vy=vy)
         # Zero is harmless for every robot: programs pass it to be explicit.
         if v or w or vy:
             self._check_drives()
         if vy:
             self._check_sideways(vy)
-        self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
+        self.issue_command(command)
 
     def _check_steers(self, steer: float, w: float | None, vy: float | None) -> None:
         spec = self._robot.spec
