@@ -18,7 +18,7 @@ from botyard.errors import FormatError
 from botyard.formats.base import Options, Source
 from botyard.formats.importers.flatland import read
 from botyard.formats.importers.flatlandkeys import KEYS
-from botyard.formats.registry import format_of, read_world
+from botyard.formats.registry import format_of, load_world, read_world
 from botyard.geometry import Pose, transform_point
 from botyard.model.kinematics import Axes, Drive, Steering
 from botyard.model.world import World
@@ -494,3 +494,32 @@ def test_each_key_is_read_or_named(kind: str, key: str, tmp_path: Path) -> None:
 
 def test_the_page_has_the_table_of_the_keys() -> None:
     check_page(KEYS, "flatland")
+
+
+@pytest.mark.parametrize(
+    "text", ["secret:x:0:0:secret:/secret\n", "- secret\n- secret\n"]
+)
+@pytest.mark.parametrize(
+    "world",
+    [
+        "layers: [{name: m, map: m.yaml}]",
+        "layers: []\nmodels: [{name: a, model: other}]",
+        "layers: [{name: m, map: other}]",
+        "layers: [{name: m, map: lines.yaml}]",
+    ],
+)
+def test_errors_have_no_contents_of_files_of_another_kind(
+    tmp_path: Path, text: str, world: str
+) -> None:
+    (tmp_path / "other").write_text(text)
+    (tmp_path / "m.yaml").write_text(
+        "image: other\nresolution: 0.05\norigin: [0, 0, 0]\n"
+        "occupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    )
+    (tmp_path / "lines.yaml").write_text(
+        "type: line_segments\ndata: other\nscale: 1\norigin: [0, 0, 0]\n"
+    )
+    (tmp_path / "w.yaml").write_text(f"properties: {{}}\n{world}\n")
+    with pytest.raises(FormatError, match="other") as error:
+        load_world(tmp_path / "w.yaml")
+    assert "secret" not in str(error.value)

@@ -61,7 +61,12 @@ class Value:
 
     def fail(self, expected: str) -> WorldFileError:
         """Return an error with the expected and the found value; the caller raises it."""
-        return self.error(f"expected {expected}, found {_in_words(self.data)}")
+        found = _in_words(self.data)
+        if not self.where and isinstance(self.data, str | list):
+            # A world may name any file, and the text of another kind of file is private.
+            kind = "text" if isinstance(self.data, str) else "list"
+            found = f"a plain {kind} as the whole file"
+        return self.error(f"expected {expected}, found {found}")
 
     def number(
         self, low: float = -MAX_NUMBER, high: float = MAX_NUMBER, *, above: bool = False
