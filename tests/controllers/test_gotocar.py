@@ -16,6 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.library import parse_robot
 from botyard.model.robot import RobotSpec
 from botyard.model.trailers import TrailerSpec
+from botyard.sim.floors import Floors
 from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.trips import Trip, TripState
 
@@ -109,6 +110,21 @@ def test_a_car_refuses_a_goal_without_a_path() -> None:
     assert trip_of(robot).message
     sim.run(1.0)
     assert robot.velocity.vx == 0.0
+
+
+@pytest.mark.parametrize("goal", [(1e6, 1e6), (-8000.0, 8000.0)])
+def test_a_car_refuses_a_far_goal_without_a_search(
+    goal: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object, **__: object) -> None:
+        pytest.fail("expected no search")
+
+    monkeypatch.setattr(Floors, "of", search)
+    robot = Simulation(step=0.05).add_robot("car", "ann")
+    robot.go_to(*goal)
+    robot.simulation.step(2)
+    assert trip_of(robot).state is TripState.NO_PATH
+    assert "the goal is too far from the robot" in trip_of(robot).message
 
 
 def test_a_car_waits_for_a_robot_and_plans_around_it() -> None:

@@ -326,12 +326,12 @@ class GoTo:
             *((margin, outlines) for margin in margins),
             *((margin, []) for margin in margins if outlines and not around),
         ]:
-            costs = self._floor(margin, pose)
-            if bodies:
-                costs = costs.with_polygons(
-                    bodies, self._girth + margin + costs.resolution
-                )
             try:
+                costs = self._floor(margin, pose)
+                if bodies:
+                    costs = costs.with_polygons(
+                        bodies, self._girth + margin + costs.resolution
+                    )
                 self._path = self._find_path(costs, pose)
             except NoPathError as error:
                 why = why or error

@@ -16,7 +16,12 @@ from botyard.geometry import Pose, WorldPose
 from botyard.model.robot import RobotSpec
 from botyard.model.trailers import TrailerSpec
 from botyard.navigation import local
-from botyard.navigation.carplanning import Discs, discs_of, find_car_path
+from botyard.navigation.carplanning import (
+    Discs,
+    check_distance,
+    discs_of,
+    find_car_path,
+)
 from botyard.navigation.planning import BLOCKED, Costmap
 from botyard.numerics.elementary import atan, cosine_sine, hypot
 from botyard.sim.simulation import Robot
@@ -141,6 +146,12 @@ class CarGoTo(GoTo):
 
     def _make_avoidance(self, seed: int) -> None:
         """Return None: ORCA chooses velocities to all sides."""
+
+    def _floor(self, margin: float, pose: WorldPose) -> Costmap:
+        # A floor up to a far goal takes long to make.
+        if self._given is None:
+            check_distance(pose[:2], self._route.point)
+        return super()._floor(margin, pose)
 
     def _find_path(self, costs: Costmap, pose: WorldPose) -> F8:
         heading = self._headings[self._route.index]

@@ -20,6 +20,8 @@ from botyard.numerics.elementary import hypot
 F8 = NDArray[np.float64]
 MAX_STATES: Final = 200_000
 """Greatest number of states of a search, which bounds its time and memory."""
+MAX_DISTANCE_M: Final = 10_000.0
+"""Greatest distance of a goal, m, which bounds the points of a path and the size of cells."""
 MAX_NODES: Final = 16_000_000
 """Greatest number of cells of the lattice: a larger map gets larger cells."""
 HEADINGS: Final = 72
@@ -69,6 +71,23 @@ def discs_of(parts: Sequence[Outline]) -> Discs:
     )
 
 
+def check_distance(start: Sequence[float], goal: tuple[float, float]) -> None:
+    """Check that a goal is near enough for a path of arcs.
+
+    Parameters
+    ----------
+    start, goal : sequence of float
+        x and y, m.
+
+    Raises
+    ------
+    NoPathError
+        The goal is farther than `MAX_DISTANCE_M`.
+    """
+    if hypot(goal[0] - start[0], goal[1] - start[1]) > MAX_DISTANCE_M:
+        raise NoPathError(Obstruction.GOAL_FAR, goal, None)
+
+
 def find_car_path(
     costs: Costmap,
     offsets: Sequence[float],
@@ -111,8 +130,10 @@ def find_car_path(
     Raises
     ------
     NoPathError
-        There is no path, or none was found within `max_states`.
+        There is no path, none was found within `max_states`, or the goal is farther than
+        `MAX_DISTANCE_M`.
     """
+    check_distance(start, goal)
     # The checks of a disc, with their reasons.
     costs.path((start.x, start.y), goal, "a_star")
     edge = max(costs.resolution, 0.25 * radius)
@@ -214,4 +235,12 @@ def _search(count: int) -> Search:
     )
 
 
-__all__ = ["MAX_STATES", "Discs", "discs_of", "find_car_path", "sampled"]
+__all__ = [
+    "MAX_DISTANCE_M",
+    "MAX_STATES",
+    "Discs",
+    "check_distance",
+    "discs_of",
+    "find_car_path",
+    "sampled",
+]

@@ -43,6 +43,7 @@ class Obstruction(Enum):
     START_BLOCKED = "the robot does not fit at the start"
     GOAL_BLOCKED = "the robot does not fit at the goal"
     NO_PASSAGE = "no passage leads to the goal"
+    GOAL_FAR = "the goal is too far from the robot: arcs are planned up to 10 km"
     NO_ARC = "no path of its turning circle leads the robot to the goal"
     NO_TIME = "the search for a path of its turning circle took too long, to the goal"
 
