@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from botyard.codec.messages import VERSION, Channel, DamagedMessage, write_message
+from botyard.controllers.registry import controller_names
 from botyard.errors import BotyardError
 from botyard.formats import reading
 from botyard.formats.base import Options
@@ -25,7 +26,7 @@ from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 
-PROGRAMS = ("follow", "purepursuit", "walk", "wander", "waypoints")
+PROGRAMS = tuple(controller_names())
 
 
 def asked(name: str, **more: Any) -> Request:
