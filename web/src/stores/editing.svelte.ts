@@ -45,12 +45,11 @@ export class Editing {
   ) {}
 
   /** The left button or the keys: from one point to another, m in the world's frame. */
-  async use(from: Point, to: Point, done: boolean): Promise<void> {
+  async use(start: Point, end: Point, done: boolean): Promise<void> {
     const { mode, world } = this;
+    const snaps = mode === "wall" || mode === "zone";
+    const [from, to] = snaps ? [this.snapped(start), this.snapped(end)] : [start, end];
     world.measure = world.boxSelect = world.goal = null;
-    if (mode === "wall") from = this.snapped(from);
-    if (mode === "wall" || mode === "zone") to = this.snapped(to);
-    if (mode === "zone") from = this.snapped(from);
     const long = Math.hypot(to[0] - from[0], to[1] - from[1]) * this.camera.scale > TURNS;
     if (!done) {
       if (mode === "wall" || mode === "move") world.measure = { from: this.local(from), to: this.local(to) };
@@ -156,9 +155,10 @@ function wallsOf(map: WorldMap): Wall[] {
 
 function nearest<T>(all: readonly T[], far: (one: T) => number, limit: number): T | null {
   let best: T | null = null;
+  let least = limit;
   for (const one of all) {
     const d = far(one);
-    if (d <= limit) [best, limit] = [one, d];
+    if (d <= least) [best, least] = [one, d];
   }
   return best;
 }
