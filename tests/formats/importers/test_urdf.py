@@ -649,8 +649,8 @@ def test_changes_of_a_written_file_count() -> None:
     assert same(replace(made, limits=spec.limits), spec), (
         "and all else stays: sonar, bumper, odometry"
     )
-    made = edited(text, "<samples>360<", "<samples>720<")
-    assert made.lasers == (replace(spec.lasers[0], samples=720),)
+    made = edited(text, "<samples>360<", "<samples>180<")
+    assert made.lasers == (replace(spec.lasers[0], samples=180),)
     made = edited(text, 'xyz="0 0.1165 0.03575"', 'xyz="0 0.2 0.03575"')
     assert made.track == spec.track, "the plugin's wheel_separation has precedence"
     # Another body replaces the outline, which boxes cannot hold exactly.
