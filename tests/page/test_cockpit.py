@@ -283,7 +283,7 @@ def test_a_reload_and_a_link_keep_what_is_seen(browser: Browser) -> None:
         one.js(
             f"__sim.selection.set({chosen!r}), __sim.viewpoint.zoom(2.5), __sim.viewpoint.pan(120, 60)"
         )
-        one.js("__sim.toggleTable(), __sim.panels.side = false")
+        one.js("__sim.togglePanel('table'), __sim.panels.side = false")
         kept = "JSON.parse(sessionStorage.getItem('botyard-sight') ?? '{}')"
         one.until(f"{kept}.table === true && {kept}.side === false")
         sight = one.js("__sim.sight()")
@@ -440,7 +440,7 @@ def test_keys_alone_reach_everything_and_axe_finds_nothing(browser: Browser) -> 
         # No violation: the page, its panels and its dialogs, light and dark.
         one.press("Control+a")
         one.js(
-            "__sim.toggleTable(), __sim.log.toggle(), "
+            "__sim.togglePanel('table'), __sim.log.toggle(), "
             "document.querySelectorAll('aside details').forEach(d => d.open = true)"
         )
         one.until("document.querySelector('[role=grid]')")

@@ -318,8 +318,10 @@ export class App implements Subjects {
 
   /** Keep what is seen for a reload of this tab, soon. */
   keepSight(): void {
-    clearTimeout(this.keepTimer);
+    // Pictures follow each other faster, so a timer that starts again with each would never end.
+    if (this.keepTimer) return;
     this.keepTimer = setTimeout(() => {
+      this.keepTimer = undefined;
       const { panels, viewpoint, maps } = this;
       if (!viewpoint.fitted || this.wantedSight) return;
       const { side, table, stick } = panels;
