@@ -59,7 +59,9 @@ export class Readouts {
   }
 
   /** What the simulator has kept of the last minutes, before the first sample of the page. */
-  before(course: CourseResult): void {
+  before(course: CourseResult, now = performance.now()): void {
+    // It may come before the first sample, which then follows a gap if it is late.
+    if (!this.heard.has(course.name)) this.heard.set(course.name, now);
     const known = this.histories.get(course.name) ?? empty();
     const h = historyOf(course, known.time[0] ?? Infinity);
     for (let k = 0; k < known.time.length; k++) add(h, known.time[k], known.v[k], known.w[k], known.nearest[k], known.error[k]);
