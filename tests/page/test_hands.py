@@ -602,7 +602,6 @@ def test_the_log_is_filtered_and_shown_as_text(run: tuple[Served, PageObject]) -
 
     simulator, one = run
     log = logging.getLogger("botyard.test")
-    log.setLevel(logging.INFO)
     simulator.do(lambda: log.info("<b>bold</b> <img src=x onerror=alert(1)>"))
     simulator.do(lambda: log.warning("danger %d", 7))
     one.until("__sim.log.warnings > 0")
