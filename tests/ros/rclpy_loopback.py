@@ -120,7 +120,14 @@ def bringup(is_stamped: bool) -> dict[str, Any]:
 
         first = (3.0, 2.0, 0.0)
         place(first)
-        peer.wait(lambda: odom and scans and clock, "no messages")
+        # Scans of the place before may still come.
+        placed = frames.newest(base)
+        peer.wait(
+            lambda: (
+                odom and clock and scans and seconds(scans[-1][1].header.stamp) > placed
+            ),
+            "no messages",
+        )
         before = planar(odom[-1][1].pose.pose)
 
         # Beams end at the walls of the map that the server gave.

@@ -203,9 +203,11 @@ class Ros2World:
 
     def _zenoh(self, peer: str, *args: str) -> Any:
         text = self.run(str(ZENOH_PYTHON), str(HERE / peer), *args)
-        lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
-        assert lines, text
-        return json.loads(lines[-1].removeprefix("RESULT "))
+        _, found, result = text.rpartition("RESULT ")
+        assert found, text[-3000:]
+        # A thread of rclpy may complain on the same line when the peer ends.
+        value, _ = json.JSONDecoder().raw_decode(result)
+        return value
 
     def rclpy(self, distro: str, what: str, *args: Any) -> Any:
         """The result of a function of the rclpy peer of a distribution."""
@@ -250,14 +252,18 @@ class Ros2World:
         text = output(process)
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text[-3000:]
-        return json.loads(lines[-1].removeprefix("RESULT "))
+        # A thread of rclpy may complain behind it, on the same line, when the peer ends.
+        result, _ = json.JSONDecoder().raw_decode(lines[-1].removeprefix("RESULT "))
+        return result
 
     def cyclone(self, what: str, *args: Any) -> Any:
         """Return the result of a function of the rmw_cyclonedds peer."""
         text = self.run(sys.executable, str(CYCLONE_PEER), what, json.dumps(args))
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text
-        return json.loads(lines[-1].removeprefix("RESULT "))
+        # A thread of rclpy may complain behind it, on the same line, when the peer ends.
+        result, _ = json.JSONDecoder().raw_decode(lines[-1].removeprefix("RESULT "))
+        return result
 
     def cyclone_later(self, what: str, *args: Any, **env: str) -> subprocess.Popen[str]:
         """Start a function of the rmw_cyclonedds peer in the background."""
