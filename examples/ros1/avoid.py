@@ -5,6 +5,7 @@ botyard run -m office -r p3dx:ann --ros-master embedded
 ROS_MASTER_URI=http://localhost:11311 python3 examples/ros1/avoid.py [SECONDS]
 """
 
+import contextlib
 import sys
 
 import rospy
@@ -25,7 +26,9 @@ def drive(scan: LaserScan) -> None:
     else:
         command.linear.x = 0.4
 
-    velocity.publish(command)
+    # The topic is closed already if the node ends now.
+    with contextlib.suppress(rospy.ROSException):
+        velocity.publish(command)
 
 
 rospy.init_node("avoid")
