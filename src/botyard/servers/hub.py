@@ -379,10 +379,10 @@ class Hub:
         if count < 2.0 or self.is_watched:
             return None
         until = origin + (steps + int(count) - 1) * interval
-        made, failure = 0, None
+        made, failure, woken = 0, None, False
 
         def catch_up() -> None:
-            nonlocal made, failure
+            nonlocal made, failure, woken
             # A handler may have paused or ended the run since this task slept.
             if self._paused or self._stop.is_set():
                 return
@@ -401,7 +401,10 @@ class Hub:
                 made += due
             # Wake this task after the handlers: any of them may start to watch the
             # world.
-            loop.call_soon(self._wake.set)
+            # Once: a second call would outlive this sleep, and end the next one at once.
+            if not woken:
+                woken = True
+                loop.call_soon(self._wake.set)
 
         loop.on_wake = catch_up
         try:
