@@ -350,3 +350,20 @@ def test_a_late_wake_up_makes_no_step_beyond_the_duration(
 
     run(go())
     assert sim.tick == 20
+
+
+def test_the_loop_sleeps_between_late_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wake-up does not cause the next one: an idle simulator takes no time."""
+    monkeypatch.setattr(hub_module, "MAX_LATE_S", 10 * INTERVAL)
+    turns = 0
+
+    class Counting(WakingLoop):
+        def _run_once(self) -> None:
+            nonlocal turns
+            turns += 1
+            super()._run_once()  # type: ignore[misc]
+
+    with asyncio.Runner(loop_factory=Counting) as runner:
+        runner.run(Hub(world(), interval=INTERVAL, duration=4.0).run())
+    # 200 steps, ten at a time; without sleep there are tens of thousands.
+    assert turns < 2000, turns
