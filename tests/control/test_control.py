@@ -35,10 +35,12 @@ from botyard.control import (
     Operation,
     Pause,
     Place,
+    PlaceAxis,
     PressEmergencyStop,
     Remove,
     Reset,
     SendMap,
+    SetBodyState,
     SetSpeed,
     Step,
     StepNow,
@@ -48,6 +50,7 @@ from botyard.control import (
 )
 from botyard.control.control import Done
 from botyard.control.driving import DEADMAN_TIMEOUT_S, client_left, stop_expired_drivers
+from botyard.control.holds import HOLD_TIMEOUT_S, end_expired_holds
 from botyard.control.later import promise, resolve
 from botyard.control.world import LogFiles, RotateLog
 from botyard.errors import (
@@ -288,9 +291,19 @@ def test_one_that_fails_keeps_nothing_from_the_others(control: Control) -> None:
         control.do(CHANGER, Hold(names=("bib",), on=True))
 
 
-def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) -> None:
-    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+def two_people() -> tuple[Caller, Caller]:
+    """Return two clients of one source."""
+    one, other = (
+        dataclasses.replace(CHANGER, key=key, person=key) for key in ("one", "other")
+    )
+    return one, other
+
+
+def test_what_one_client_holds_no_other_client_takes(control: Control) -> None:
+    one, other = two_people()
+    robot = dataclasses.replace(CHANGER, source="ros", key="other")
     sim = control.sim
+    control.robot_host = RobotHost(sim)
 
     def held() -> list[int]:
         sim.step()
@@ -299,22 +312,54 @@ def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) 
             for name in ("ann", "crate")
         ]
 
-    control.do(one, Hold(names=("ann", "crate"), on=True))
-    control.do(other, Hold(names=("ann",), on=True))
-    control.do(other, Hold(names=("ann", "crate"), on=False))
-    assert held() == [1, 1], (
-        "it lets go of its own hold, and of nothing that it does not hold"
-    )
-    control.do(other, Hold(names=("ann",), on=True))
+    control.do(one, Hold(names=("ann",), on=True))
+    for caller in (other, robot):
+        for operation in (
+            Hold(names=("ann",), on=True),
+            Place(to=(("ann", Pose(7.0, 0.0, 0.0)),)),
+            PlaceAxis(robot="ann", axis=0, value=7.0),
+            SetBodyState(body="ann", pose=Pose(7.0, 0.0, 0.0)),
+            Remove(names=("ann", "bob")),
+        ):
+            with pytest.raises(NotNowError, match="ann: one holds it"):
+                control.do(caller, operation)
+    control.do(other, Hold(names=("ann",), on=False))
+    assert held() == [1, 0] and sim.robots["ann"].truth.x != 7.0
+    assert "bob" in sim.robots
+    # Of several bodies, the others are held.
+    with pytest.raises(WorldError, match="1 of 2 bodies: ann: one holds it"):
+        control.do(other, Hold(names=("ann", "crate"), on=True))
+    assert held() == [1, 1]
+    # Its own client, and the user of the program, place it.
+    control.do(one, Place(to=(("ann", Pose(5.0, 0.0, 0.0)),)))
+    control.do(USER, Place(to=(("crate", Pose(5.0, 4.0, 0.0)),)))
     client_left(control, "one")
-    assert held() == [1, 0], "what goes with the first is the first one's"
+    assert held() == [0, 1]
+    control.do(other, Place(to=(("ann", Pose(7.0, 0.0, 0.0)),)))
     client_left(control, "other")
-    assert held() == [0, 0]
-    assert not control.held
+    assert held() == [0, 0] and not control.held
+
+
+def test_a_hold_ends_when_its_client_does_nothing_for_its_limit(
+    control: Control,
+) -> None:
+    one, other = two_people()
+    now = [100.0]
+    control.wall = lambda: now[0]
+    control.do(one, Hold(names=("ann",), on=True))
+    now[0] += HOLD_TIMEOUT_S - 1.0
+    assert end_expired_holds(control)
+    control.do(one, Place(to=(("ann", Pose(5.0, 0.0, 0.0)),)))
+    now[0] += HOLD_TIMEOUT_S - 1.0
+    assert end_expired_holds(control), "a placement renews the hold"
+    now[0] += 2.0
+    assert not end_expired_holds(control)
+    assert control.sim.core.holders("ann") == ()
+    control.do(other, Hold(names=("ann",), on=True))
 
 
 def test_who_drives_by_hand_lets_go_of_what_it_held(control: Control) -> None:
-    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+    one, other = two_people()
     control.do(one, Hold(names=("ann",), on=True))
     control.do(one, Drive(robot="ann", v=0.3))
     control.sim.step(5)
@@ -326,7 +371,7 @@ def test_who_drives_by_hand_lets_go_of_what_it_held(control: Control) -> None:
 
 
 def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) -> None:
-    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+    one, other = two_people()
     control.do(one, Hold(names=("ann",), on=True))
     control.sim.remove_robot("ann")
     control.sim.add_robot("p3dx", "ann")

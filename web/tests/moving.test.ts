@@ -52,6 +52,20 @@ describe("bodies in hand", () => {
     expect(world.dragged.size).toBe(0);
   });
 
+  it("are let go when another person holds one of them", async () => {
+    const { drag, world, simulator } = held();
+    simulator.answers.hold = new Error("r0: bob holds it");
+    drag.grab([0, 1], 0);
+    drag.moveTo(0.5, 1);
+    await settle();
+    expect([drag.isHolding, world.dragged.size]).toEqual([false, 0]);
+    expect(simulator.asked.at(-1)).toEqual({ type: "hold", names: ["r0", "r1"], on: false });
+    const moves = simulator.of("move").length;
+    drag.moveTo(2, 2);
+    drag.drop(true);
+    expect(simulator.of("move").length).toBe(moves);
+  });
+
   it("send few moves, and the last one for certain", () => {
     const { drag, simulator } = held();
     drag.grab([0], 0);

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from botyard.control import Control
 from botyard.control.driving import stop_expired_drivers
+from botyard.control.holds import end_expired_holds
 from botyard.control.world import LogFiles
 from botyard.formats.base import Options
 from botyard.interfaces.pioneer.requests import PioneerRequests
@@ -138,6 +139,8 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     control.clock = hub
     # A robot must stop when its driver no longer renews the command.
     hub.looks.append(lambda: stop_expired_drivers(control))
+    # A body must move again when the person who held it has left the machine.
+    hub.looks.append(lambda: end_expired_holds(control))
     control.mass_kernels = lambda: mass_kernels(work)
     control.end = work.end_soon
     control.stepper = lockstep = Lockstep(hub, watchdog)

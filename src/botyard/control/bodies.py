@@ -8,6 +8,7 @@ from typing import Any
 
 from botyard.control.adding import describe_robots
 from botyard.control.caller import Caller
+from botyard.control.holds import HOLD_TIMEOUT_S, check_hand, hold, release
 from botyard.control.operation import (
     NAMES,
     Operation,
@@ -50,11 +51,15 @@ class Remove(Operation[None]):
         ------
         UnknownNameError
             A name is unknown; the error names the first one.
+        NotNowError
+            Another client holds a body; nothing is removed.
         """
         sim, robot_host = (
             control.sim,
             control.part(control.robot_host, "nothing can be removed"),
         )
+        for body in self.names:
+            check_hand(control, body, caller)
         # Copy the names before the removal, which changes them.
         boxes = frozenset(sim.core.box_names)
 
@@ -116,6 +121,8 @@ class Place(Operation[None]):
             No body has this name.
         CommandError
             A pose is out of range, or too many bodies are at one place.
+        NotNowError
+            Another client holds a body.
         """
         sim = control.sim
 
@@ -123,6 +130,7 @@ class Place(Operation[None]):
             # A robot that was added in this step is not in the snapshot yet.
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
+            check_hand(control, which, caller)
             if not caller.ignores_crowd_limit:
                 # Many bodies at one place make each step slow, so clients may not pile
                 # them up.
@@ -166,7 +174,10 @@ class PlaceAxis(Operation[None]):
         ------
         CommandError
             The pose is out of range, or too many bodies are at one place.
+        NotNowError
+            Another client holds the robot.
         """
+        check_hand(control, self.robot, caller)
         control.robot(self.robot).port(caller.source).set_pose_axis(
             self.axis, self.value
         )
@@ -176,8 +187,9 @@ class PlaceAxis(Operation[None]):
 class Hold(Operation[None]):
     """Hold bodies, or release them.
 
-    A held body does not move by itself until every client that holds it has released
-    it.
+    A held body does not move by itself, and only the client that holds it may place or
+    remove it. The hold ends with the release, when the client disconnects, or when the
+    client has not placed or held the body for `timeout`.
 
     Parameters
     ----------
@@ -185,10 +197,13 @@ class Hold(Operation[None]):
         Names of robots and boxes.
     on : bool
         True holds them, False releases the hold of this client only.
+    timeout : float
+        Time limit of the hold, s of wall time.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(boolean)
+    timeout: float = argument(real(0.0, 3600.0, "s"), HOLD_TIMEOUT_S)
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Hold the bodies, or release them.
@@ -197,46 +212,20 @@ class Hold(Operation[None]):
         ------
         UnknownNameError
             The only body is unknown.
+        NotNowError
+            Another client holds the only body.
         WorldError
-            Some of several bodies are unknown; the other bodies are held.
+            Some of several bodies are unknown, or another client holds them; the other
+            bodies are held.
         """
-        for_each(
-            dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller)
-        )
 
+        def act(body: str, _: None) -> None:
+            if self.on:
+                hold(control, body, caller, self.timeout)
+            else:
+                release(control, body, caller)
 
-def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
-    """Hold a body for a client, or release it.
-
-    The client's source releases the body when none of its clients holds it any more.
-
-    Parameters
-    ----------
-    control : Site
-        Context of the operation.
-    body : str
-        Name of a robot or box.
-    on : bool
-        True holds it, False releases it.
-    caller : Caller
-        Client; its key distinguishes the clients of one source.
-
-    Raises
-    ------
-    UnknownNameError
-        No body has this name.
-    """
-    is_held = caller.source in control.sim.core.holders(body)
-    # If the source holds nothing, the stored clients refer to a removed body, or to a
-    # state before the world was set back.
-    clients = control.held.pop((body, caller.source), set()) if is_held else set()
-    # Several clients of one source may hold the same body.
-    (clients.add if on else clients.discard)(caller.key)
-    if clients:
-        control.held[body, caller.source] = clients
-    # The engine counts sources, not clients.
-    if on or not clients:
-        control.sim.hold(body, on, caller.source)
+        for_each(dict.fromkeys(self.names), act)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,6 +54,8 @@ class Caller:
         Makes changes of the caller available for `Undo`. Operations with the same
         number other than 0 are one step; with 0, each operation is a step. None: no
         undo.
+    person : str
+        Name of the caller in messages to others; by default its description.
     log : LoggerAdapter, optional
         Log for this caller's operations; by default the log of `botyard.control`.
     """
@@ -66,11 +68,16 @@ class Caller:
     ignores_crowd_limit: bool = True
     settles: bool = True
     undo_group: int | None = None
+    person: str = ""
     log: logging.LoggerAdapter[logging.Logger] | None = None
 
     def __str__(self) -> str:
         """Return the description of the caller, for messages."""
         return self.about or self.source
+
+    def is_same(self, other: Caller) -> bool:
+        """Return whether another caller is the same client."""
+        return self.source == other.source and self.key == other.key
 
 
 USER: Final = Caller("api", Level.OWN, "the user", is_user=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from botyard.api.arguments import unknown
-from botyard.control.bodies import hold
 from botyard.control.caller import Caller, Level
+from botyard.control.holds import end_holds, release
 from botyard.control.operation import (
     NAMES,
     Operation,
@@ -128,7 +128,7 @@ class Drive(Operation[None]):
         robot.claim(caller.source)
         if driver is None or driver.key != caller.key:
             # A new driver also releases its own hold, which would block the drive.
-            hold(control, self.robot, False, caller)
+            release(control, self.robot, caller)
         robot.take_over(caller.source)
         # Wall time, because the driver may disconnect while simulated time is paused.
         control.driven[self.robot] = caller, control.wall() + self.timeout
@@ -171,15 +171,7 @@ def client_left(control: Site, key: Hashable) -> None:
     # Loop over a list, because `stop_manual_drive` changes the dictionary.
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
         stop_manual_drive(control, name_)
-    for body, source in [
-        held for held, clients in control.held.items() if key in clients
-    ]:
-        # A body that was removed meanwhile has no hold to release.
-        if body in control.sim.core.engine.rows:
-            hold(control, body, False, Caller(source, key=key))
-        else:
-            del control.held[body, source]
-
+    end_holds(control, lambda caller, _: caller.key is key)
     # Without this, the world would stay paused until the watchdog expires.
     control.release_stepper(key)
     if control.undoing is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botyard.control.caller import Caller
+from botyard.control.holds import check_hand
 from botyard.control.operation import (
     Operation,
     a_pose,
@@ -89,10 +90,13 @@ class SetBodyState(Operation[None]):
             The pose is out of range, or too many bodies are at one place.
         WorldError
             The body is static.
+        NotNowError
+            Another client holds the body.
         """
         sim, body = control.sim, self.body
         if body not in sim.snapshot.rows and body not in sim.fleet.rows:
             raise control.unknown(body)
+        check_hand(control, body, caller)
         # Zero is a valid velocity of a static body, for clients that always send a
         # velocity.
         if self.twist is not None and any(self.twist) and not control.is_movable(body):

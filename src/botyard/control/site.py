@@ -98,8 +98,11 @@ class Site:
 
         The deadline is a time of `wall`, s (`botyard.control.driving`).
         """
-        self.held: dict[tuple[str, str], set[Hashable]] = {}
-        """Keys of the clients (`Caller.key`) that hold a body, by names of body and source."""
+        self.held: dict[str, tuple[Caller, float, float]] = {}
+        """Held bodies by name: client that holds, time limit, and deadline of the hold.
+
+        The deadline is a time of `wall`, s (`botyard.control.bodies.Hold`).
+        """
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, with the source that added each."""
         self.of_world: set[str] = set()

@@ -56,12 +56,19 @@ export class Drag {
   }
 
   grab(rows: number[], row: number): void {
-    this.grabbed = { rows, row, from: new Map(rows.map((r) => [r, this.world.pose(r)])), group: this.steps.group() };
-    void this.hold(this.roster.namesOf(rows), true);
+    const grabbed = (this.grabbed = { rows, row, from: new Map(rows.map((r) => [r, this.world.pose(r)])), group: this.steps.group() });
+    void this.hold(this.roster.namesOf(rows), true).then((held) => {
+      if (held || this.grabbed !== grabbed) return;
+      this.lose(); // another person holds one of them
+      this.redraw();
+      void this.hold(this.roster.namesOf(rows), false);
+    });
   }
 
-  private async hold(names: string[], on: boolean): Promise<void> {
-    for (const some of batches(names)) await this.session.ask({ type: "hold", names: some, on });
+  /** Whether all of them are held, or let go. */
+  private async hold(names: string[], on: boolean): Promise<boolean> {
+    for (const some of batches(names)) if ((await this.session.ask({ type: "hold", names: some, on })) === undefined) return false;
+    return true;
   }
 
   /** They go by (dx, dy) m from where they were grabbed. */
@@ -161,7 +168,7 @@ export class Drag {
     void this.hold(this.roster.namesOf(grabbed.rows), false);
   }
 
-  /** The connection is lost: drop the dragged bodies without a message. */
+  /** The connection is lost, or the bodies are: drop them without a message. */
   lose(): void {
     this.grabbed = null;
     clearTimeout(this.moveTimer);

@@ -30,7 +30,7 @@ export class Notices implements Tells {
   say(text: string, bad = false, seconds = bad ? 7 : 3.5, undo = false, file = ""): void {
     if (undo) this.withdraw(); // undo takes back what was done last
     const toast = { number: this.next++, text: shown(text, MAX_TOAST), bad, undo, file };
-    this.toasts = [...this.toasts.slice(1 - MAX_TOASTS), toast];
+    this.toasts = [...this.toasts.filter((t) => t.text !== toast.text).slice(1 - MAX_TOASTS), toast];
     setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), seconds * 1000);
   }
 

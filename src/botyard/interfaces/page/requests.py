@@ -311,7 +311,14 @@ class PageRequests:
         Viewers with the token have all permissions, others are read-only.
         """
         level = Level.WATCH if viewer.read_only else Level.OWN
-        return Caller(SOURCE, level, "this page", key=viewer, undo_group=undo_group)
+        return Caller(
+            SOURCE,
+            level,
+            "this page",
+            key=viewer,
+            undo_group=undo_group,
+            person=viewer.person or f"page {viewer.number}",
+        )
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
         """Execute a request and answer it; errors are answered, never raised.

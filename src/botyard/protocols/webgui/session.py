@@ -225,6 +225,8 @@ class Viewer:
         self.frames_sent = 0
         self.number = 0
         """Number of the page, which the server gives it."""
+        self.person = ""
+        """Name of the person, if the page shows it to others."""
 
         self._desk = desk
         self._tokens = tokens
