@@ -11,14 +11,15 @@ import pytest
 from botyard.clients.ambf import Client
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind
 from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ambf.stepping import Stepping
 from botyard.protocols.ros_messages.types import Types
 
 TYPES = Types(more=definitions("2.0"))
-TOPICS = [
-    [1, "/ambf/env/box/State", "ambf_msgs/RigidBodyState", "state"],
-    [2, "/ambf/env/box/Command", "ambf_msgs/RigidBodyCmd", "command"],
-    [3, "/ambf/env/World/State", "ambf_msgs/WorldState", "state"],
-    [4, "/ambf/env/World/Command", "ambf_msgs/WorldCmd", "command"],
+TOPICS: list[tuple[int, str, str, str]] = [
+    (1, "/ambf/env/box/State", "ambf_msgs/RigidBodyState", "state"),
+    (2, "/ambf/env/box/Command", "ambf_msgs/RigidBodyCmd", "command"),
+    (3, "/ambf/env/World/State", "ambf_msgs/WorldState", "state"),
+    (4, "/ambf/env/World/Command", "ambf_msgs/WorldCmd", "command"),
 ]
 
 
@@ -50,8 +51,13 @@ class Bench:
     def pass_by(self, wall: float, simulated: float) -> None:
         self.now += wall
         self.sim_time += simulated
+        self.state(0)
+
+    def state(self, step: int) -> None:
+        """Let a state of the world arrive."""
+        fields = {"sim_time": self.sim_time, "sim_step": step}
         state = TYPES["ambf_msgs/WorldState"](
-            **{**vars_of("ambf_msgs/WorldState"), "sim_time": self.sim_time}
+            **{**vars_of("ambf_msgs/WorldState"), **fields}
         )
         self.client._received(
             Frame(Kind.MESSAGE, 3, TYPES.encode_ros1(state, "ambf_msgs/WorldState"))
@@ -81,7 +87,7 @@ def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(
         bench.box.send()
         bench.world.update()
         sent = list(bench.sent())
-        assert [name for name, _ in sent] == ["box", "World"]
+        assert [name for name, _ in sent] == ["box", "World", "World"]
         assert sent[0][1].wrench.force.x == 1.0
         bench.pass_by(1.0, 0.02)
         bench.client._repeat_all(bench.now)
@@ -119,3 +125,42 @@ def test_where_time_passes_by_itself_the_watchdog_counts_wall_time(
     assert bench.box.expire(bench.now)
     bench.box.send()
     assert [m.wrench.force.x for _, m in bench.sent()] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("clock", [False, True])
+def test_each_update_makes_its_steps_for_any_clock_of_an_earlier_client(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, clock: bool, is_held: bool
+) -> None:
+    """The first update does so, and updates between two of another client."""
+    stepping, step = Stepping(0.0), 251
+    stepping.command(is_held, clock, 1, bench.now)
+    while is_held and stepping.may_step:
+        stepping.stepped()
+
+    def world_of(data: bytes) -> None:
+        """Execute World commands as the simulator does, and send the state behind."""
+        nonlocal step
+        for found in FrameReader().feed_bytes(data):
+            kind = next(kind for number, _, kind, _ in TOPICS if number == found.number)
+            command = TYPES.decode_ros1(found.data, kind)
+            stepping.command(
+                command.enable_step_throttling,
+                command.step_clock,
+                command.n_skip_steps,
+                bench.now,
+            )
+            while stepping.throttled and stepping.may_step:
+                stepping.stepped()
+                step += 1
+        bench.state(step)
+
+    monkeypatch.setattr(bench.client, "_write", world_of)
+    bench.state(step)
+    bench.world.enable_throttling(True)
+    bench.world.set_num_step_skips(10)
+    for k in range(1, 5):
+        bench.world.update_and_wait(0.0)
+        assert step == 251 + 10 * k
+        # The other client leaves its value, and makes no step.
+        stepping.command(True, k % 2 == 0, 0, bench.now)

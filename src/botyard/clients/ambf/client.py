@@ -254,27 +254,31 @@ class Client:
             if handle.expire(now) and handle.is_active():
                 handle.repeat()
 
-    def send(self, topic: LinkTopic, message: Any) -> None:
-        """Send a message on a topic of commands.
+    def send(self, topic: LinkTopic, *messages: Any) -> None:
+        """Send messages on a topic of commands, all at once.
 
         Parameters
         ----------
         topic : LinkTopic
             Topic of commands.
-        message : object
-            Message of the topic's type.
+        *messages : object
+            Messages of the topic's type, first one first.
 
         Raises
         ------
         PeerError
             The connection is lost.
         """
-        assert self._types is not None
+        types = self._types
+        assert types is not None
         self._write(
-            frame(
-                Kind.MESSAGE,
-                topic.number,
-                self._types.encode_ros1(message, topic.type_name),
+            b"".join(
+                frame(
+                    Kind.MESSAGE,
+                    topic.number,
+                    types.encode_ros1(message, topic.type_name),
+                )
+                for message in messages
             )
         )
 

@@ -44,15 +44,15 @@ class Sender(Protocol):
         """Return a message of a type with all fields zero or empty."""
         ...
 
-    def send(self, topic: LinkTopic, message: Any) -> None:
-        """Send a message on a topic of commands.
+    def send(self, topic: LinkTopic, *messages: Any) -> None:
+        """Send messages on a topic of commands, all at once.
 
         Parameters
         ----------
         topic : LinkTopic
             Topic of commands.
-        message : object
-            Message of the topic's type.
+        *messages : object
+            Messages of the topic's type, first one first.
 
         Raises
         ------

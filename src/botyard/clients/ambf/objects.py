@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -274,8 +275,13 @@ class World(Handle):
         """
         self.is_throttled = bool(self._cmd.enable_step_throttling)
         self._client.expire()
+        # The clock may have the value of another client. A command for 0 steps sets it,
+        # so that the next command always changes it.
+        base = copy(self._cmd)
+        base.n_skip_steps = 0
         self._cmd.step_clock = not self._cmd.step_clock
-        self.send()
+        assert self.command_topic is not None
+        self._client.send(self.command_topic, base, self._cmd)
 
     def update_and_wait(self, timeout: float = 5.0) -> None:
         """Call `update`, and wait until the steps finish and all states arrive.
