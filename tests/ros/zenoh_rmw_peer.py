@@ -329,9 +329,14 @@ class Peer(Spinning):
         key, token = self._end("SC", name, named)
         asked = self.attachment()
         answers: list[Any] = []
+        ended: list[None] = []
         self._session.get(
             key,
-            lambda reply: self._events.put(lambda: answers.append(reply)),
+            zenoh.handlers.Callback(
+                lambda reply: self._events.put(lambda: answers.append(reply)),
+                # Only at its end it is known that no second server answers.
+                lambda: self._events.put(lambda: ended.append(None)),
+            ),
             payload=serialize_message(request),
             attachment=asked,
             target=zenoh.QueryTarget.ALL_COMPLETE,
@@ -340,7 +345,7 @@ class Peer(Spinning):
         )
 
         def answer() -> Any:
-            self.wait(lambda: answers, f"no answer of {name}")
+            self.wait(lambda: ended, f"no answer of {name}")
             token.undeclare()
             (reply,) = answers
             assert reply.ok is not None, reply.err.payload.to_string()
