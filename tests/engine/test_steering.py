@@ -309,6 +309,25 @@ def test_unequal_wheels_measure_another_distance() -> None:
     assert moved[1] == pytest.approx(moved[0] * math.tan(0.3) / 0.33)
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.02])
+def test_the_turn_follows_from_the_measured_distance_with_its_error(
+    offset: float,
+) -> None:
+    errors = Axes(0.1, 0.0, 0.02)
+    spec = car(
+        axle=replace(AXLE, offset=offset),
+        odometry_error=errors,
+        odometry_error_low=errors,
+    )
+    e = one(spec, mode=OdometryErrorMode.CONSTANT)
+    drive(e, SetSteering(0.3, 1.0), steps=30)
+    before = e.state.path[0].copy()
+    drive(e)
+    far, turned = e.state.path[0] - before
+    assert far == pytest.approx(1.1 * DT * 1.0)
+    assert turned == pytest.approx(1.02 * far * math.tan(0.3) / 0.33)
+
+
 @given(st.floats(-1, 1), st.floats(-0.4, 0.4))
 def test_steering_odometry_of_equal_wheels(forward: float, angle: float) -> None:
     turned = forward * math.tan(angle) / 0.33

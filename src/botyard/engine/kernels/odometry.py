@@ -33,7 +33,6 @@ from botyard.engine.layout import (
     MECANUM,
     NO_DRIVE,
     NO_ERRORS,
-    OFFSET,
     PERFECT,
     POSITION_MODE,
     RANDOM_EACH_UPDATE,
@@ -245,12 +244,10 @@ def by_axles(
     """
     dx, dth, spin = moved
     left, right, steer = wheels[i, 0], wheels[i, 1], state.steer
-    # Without errors of its axles, the turn of a body that steers is measured as such.
     if steers(int(state.drive[i])):
-        if left != 1.0 or steer[i, OFFSET] != 0.0:
-            angle, base = steer[i, ANGLE], steer[i, WHEELBASE]
-            dx, dth = by_steering(dx, dth, left, right, angle, base)
-            dth *= 1.0 + state.err[i, 2]
+        angle, base = steer[i, ANGLE], steer[i, WHEELBASE]
+        dx, dth = by_steering(dx, dth, left, right, angle, base)
+        dth *= 1.0 + state.err[i, 2]
     elif left != 1.0:
         dx, dth = by_wheels(dx, dth, left, right)
         slip, spin = by_wheels(0.0, spin, left, right)
