@@ -29,6 +29,7 @@ from botyard.servers.jobs.threads import LoopHost
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.sim.simulation import Simulation
+from botyard.traffic.live import LiveTraffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     control.recordings = recordings = Recordings(
         sim, work, pictures, desk.taps, patient=interval is None
     )
+    control.traffic = LiveTraffic(sim)
     control.filmer = movies = Movies(hub, work, pictures, limits)
     robot_servers = RobotServers(
         hub,

@@ -59,6 +59,14 @@ from botyard.control.time import (
     StepNow,
     Throttle,
 )
+from botyard.control.traffic import (
+    EndTraffic,
+    GrantSector,
+    HoldTraffic,
+    RevokeSector,
+    RunTraffic,
+    StepTraffic,
+)
 from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
@@ -94,12 +102,15 @@ __all__ = [
     "Drive",
     "EditMap",
     "EnableMotors",
+    "EndTraffic",
     "Exit",
     "FindPlaces",
     "FreeMaps",
     "GoTo",
+    "GrantSector",
     "Hold",
     "HoldTime",
+    "HoldTraffic",
     "Level",
     "LoadMap",
     "LoadWorld",
@@ -118,7 +129,9 @@ __all__ = [
     "RemoveZone",
     "Reset",
     "Resume",
+    "RevokeSector",
     "RotateLog",
+    "RunTraffic",
     "SaveRecording",
     "SendMap",
     "SendRobots",
@@ -134,6 +147,7 @@ __all__ = [
     "StartRecording",
     "Step",
     "StepNow",
+    "StepTraffic",
     "Stop",
     "StopRecording",
     "SwitchInterface",

@@ -74,6 +74,12 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "SetSpeed": "only Simulation.step advances time",
     "SwitchInterface": "a program without a server has no interfaces",
     "Throttle": "only Simulation.step advances time",
+    **dict.fromkeys(
+        ("RunTraffic", "EndTraffic", "HoldTraffic", "StepTraffic"),
+        "a program makes a botyard.traffic.on_robots.RobotTraffic and steps it",
+    ),
+    "GrantSector": "a program calls RobotTraffic.allow",
+    "RevokeSector": "a program calls RobotTraffic.withdraw",
 }
 """Reason for each operation that has no counterpart in the Python API."""
 

@@ -20,6 +20,7 @@ from botyard.control.parts import (
     Recordings,
     RobotHost,
     Stepper,
+    TrafficPart,
     UndoLog,
 )
 from botyard.errors import BotyardError, UnknownNameError, WorldError
@@ -71,6 +72,7 @@ class Site:
         self.painter: Painter | None = None
         self.recordings: Recordings | None = None
         self.filmer: Filmer | None = None
+        self.traffic: TrafficPart | None = None
         self.files: tuple[Path, ...] = ()
         """Files that clients have written in this run, the newest last.
 

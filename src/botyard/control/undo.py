@@ -33,11 +33,19 @@ from botyard.control.history import Branch
 from botyard.control.mapediting import EditMap
 from botyard.control.operation import Operation
 from botyard.control.site import Site
+from botyard.control.traffic import (
+    GrantSector,
+    HoldTraffic,
+    RevokeSector,
+    RunTraffic,
+    StepTraffic,
+)
 from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo_bodies import Added, Placed, Removed
 from botyard.control.undo_map import MapEdited
 from botyard.control.undo_part import Part, Placements, described
 from botyard.control.undo_robots import Charged, Sent
+from botyard.control.undo_traffic import TrafficChanged
 from botyard.control.undo_world import MapReplaced, WentBack
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
 from botyard.errors import NotNowError, WorldError
@@ -57,6 +65,7 @@ MAX_CLIENTS: Final = 100
 NO_UNDO: Final = "undo is not available"
 MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 ADDING: Final = (AddRobot, AddRobots, CloneRobots)
+ON_TRAFFIC: Final = (HoldTraffic, StepTraffic, GrantSector, RevokeSector)
 
 
 @dataclass(slots=True)
@@ -218,6 +227,8 @@ class Undoing:
         parts: list[Part] = []
         if isinstance(result, AddedRobots) and isinstance(operation, ADDING):
             part = Added.of(control, result.robots)
+        elif isinstance(operation, ON_TRAFFIC):
+            part = TrafficChanged.of(control, operation, result)
         elif (
             isinstance(operation, MAP_OPERATIONS)
             # False: the map was already the current one.
@@ -391,6 +402,8 @@ class _Before:
     sent: Sent | None = None
     charged: Charged | None = None
     scene: Scene | None = None
+    started: RunTraffic | None = None
+    version: int = 0
 
     def done(self, control: Site) -> list[Part]:
         """Return undo parts for the bodies that the operation has really changed."""
@@ -405,6 +418,10 @@ class _Before:
             parts.append(self.charged)
         if self.scene is not None:
             parts.append(MapEdited(self.scene, control.sim.scene))
+        traffic = control.traffic
+        if self.started is not None and traffic and traffic.version != self.version:
+            part = TrafficChanged.of(control, self.started, None)
+            parts += [] if part is None else [part]
         return parts
 
 
@@ -435,6 +452,13 @@ def _before(
         return _Before(sent=Sent.of(control, [operation.robot]))
     if isinstance(operation, SetCharge):
         return _Before(charged=Charged.of(control, operation.robots))
+    if isinstance(operation, RunTraffic):
+        names = [robot for robot, _ in operation.paths]
+        return _Before(
+            sent=Sent.of(control, names),
+            started=operation,
+            version=0 if control.traffic is None else control.traffic.version,
+        )
     if isinstance(operation, (SendRobots, DockRobots)):
         return _Before(sent=Sent.of(control, operation.robots))
     return None

@@ -12,11 +12,12 @@ reports the point of the path that is nearest to its estimated position.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.errors import WorldError
 from botyard.formats.models import find_robot
@@ -31,7 +32,7 @@ from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_wait
 from botyard.traffic.points import Point, point_list, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, take_answers
-from botyard.traffic.task import Task, TaskError, Vehicle
+from botyard.traffic.task import I8, Task, TaskError, Vehicle
 
 LOOKAHEAD: Final = 0.5
 """Look-ahead distance of pure pursuit, m."""
@@ -116,6 +117,9 @@ class RobotTraffic:
         Source of the robots' poses: ``odometry``, with its errors, or ``truth``.
     prefix : str
         Start of the robots' names. Runs in one world need different ones.
+    robots : sequence of Robot, optional
+        Robots of the world that drive the paths, one for each; they stand at the start
+        of their path. By default robots of `model` are added.
 
     Raises
     ------
@@ -134,6 +138,7 @@ class RobotTraffic:
         model: str = "p3dx",
         knows: str = "truth",
         prefix: str = "traffic",
+        robots: Sequence[Robot] | None = None,
     ) -> None:
         if knows not in ("odometry", "truth"):
             raise WorldError(f'knows: expected odometry or truth, found "{knows}"')
@@ -149,19 +154,28 @@ class RobotTraffic:
         """Called for every event: time, s, robot, index in `KINDS`, sector (for a
         collision, the other robot).
         """
+        self.pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]] = (
+            lambda grants: grants
+        )
+        """Called in each step with the supervisor's new grants, each a robot and a
+        sector; returns the grants that take effect now.
+        """
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self._start_pairs: list[list[int]] = np.unique(
             task.start_conflicts[:, [0, 2]], axis=0
         ).tolist()
         self._standstill = 0.0
-        self.drivers = [self._driver(i, v, model) for i, v in enumerate(task.vehicles)]
+        self.drivers = [
+            self._driver(i, v, model, None if robots is None else robots[i])
+            for i, v in enumerate(task.vehicles)
+        ]
         self._starts, self._others = (a.tolist() for a in task.conflicts)
         supervisor.on_start(
             task, replace(Rules(), compiled=False), self._answers.append
         )
 
-    def _driver(self, i: int, v: Vehicle, model: str) -> _Driver:
+    def _driver(self, i: int, v: Vehicle, model: str, robot: Robot | None) -> _Driver:
         if v.path is None:
             raise TaskError(
                 f"robot {i} has no path in the plane (Geometry.Vehicle{i})",
@@ -177,12 +191,13 @@ class RobotTraffic:
                 self.task.name,
             )
 
-        # The robot starts with the heading of the path, taken over its first 5 cm.
-        a, b = path.at(np.array([v.start, v.start + 0.05]))
-        start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
-        robot = self.sim.add_robot(
-            _limited(find_robot(model), v), f"{self._prefix}{i}", pose=start
-        )
+        if robot is None:
+            # The robot starts with the heading of the path, taken over its first 5 cm.
+            a, b = path.at(np.array([v.start, v.start + 0.05]))
+            start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
+            robot = self.sim.add_robot(
+                _limited(find_robot(model), v), f"{self._prefix}{i}", pose=start
+            )
         tail, head = v.occupied()
         # An answer takes steps to arrive, and the robot must stop before the border: it
         # asks this much earlier.
@@ -292,15 +307,70 @@ class RobotTraffic:
         return Ending.DEADLOCK if self._standstill >= DEADLOCK_TIME else None
 
     def _take_grants(self) -> None:
-        for i, sector in take_answers(self._answers, len(self.drivers)):
-            d = self.drivers[i]
-            # A robot that did not wait continues without a start event.
-            waits = d.allowed < d.asked
-            for s in range(d.allowed + 1, sector + 1):
-                self._emit(i, runarrays.GRANT, s)
-            d.allowed = max(d.allowed, sector)
-            if waits and d.allowed >= d.asked:
-                self._emit(i, runarrays.START, d.head)
+        for i, sector in self.pass_on(take_answers(self._answers, len(self.drivers))):
+            self.allow(i, sector)
+
+    def allow(self, i: int, sector: int) -> None:
+        """Let a robot enter a sector, and all sectors before it.
+
+        Parameters
+        ----------
+        i, sector : int
+            Number of the robot, and of the sector on its path.
+        """
+        d = self.drivers[i]
+        # A robot that did not wait continues without a start event.
+        waits = d.allowed < d.asked
+        for s in range(d.allowed + 1, sector + 1):
+            self._emit(i, runarrays.GRANT, s)
+        d.allowed = max(d.allowed, sector)
+        if waits and d.allowed >= d.asked:
+            self._emit(i, runarrays.START, d.head)
+
+    def least_allowed(self, i: int) -> int:
+        """Return the first sector in which a robot can still come to rest.
+
+        Parameters
+        ----------
+        i : int
+            Number of the robot.
+        """
+        d = self.drivers[i]
+        v, speed = d.vehicle, abs(d.robot.velocity.vx)
+        # The command of this step and of the next one are under way.
+        rest = d.at + speed * speed / (2.0 * v.deceleration) + 2.0 * speed * self.sim.dt
+        stops = v.ends[:-1] - v.radius - STOP_MARGIN
+        # A robot that stands a little within the margin has stopped for this border.
+        return max(d.head, int(np.searchsorted(stops, rest - STOP_MARGIN)))
+
+    def withdraw(self, i: int, last: int) -> None:
+        """Take back the permissions of a robot for the sectors behind one.
+
+        Parameters
+        ----------
+        i, last : int
+            Number of the robot, and of the last sector that it may still enter; at
+            least `least_allowed`.
+        """
+        d = self.drivers[i]
+        if last >= d.allowed:
+            return
+        d.allowed = last
+        # The robot has passed the point at which it asks, so it waits from now on.
+        if d.asked > last:
+            self._emit(i, runarrays.STOP, d.head)
+
+    @property
+    def state(self) -> I8:
+        """State of the permissions, (n, 4); see `botyard.traffic.outcome.waiting_robots`."""
+        return np.array(
+            [(d.allowed, d.asked, d.tail, d.head) for d in self.drivers], np.int64
+        ).reshape(-1, 4)
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Whether each robot has finished, (n,)."""
+        return np.array([d.done for d in self.drivers], np.bool_)
 
     def _pose(self, d: _Driver) -> Pose:
         return d.robot.odom_in_world if self._by_odometry else d.robot.truth
@@ -431,18 +501,16 @@ class RobotTraffic:
 
     def _outcome(self, ending: Ending) -> Outcome:
         events = events_of(self._rows)
-        ds = self.drivers
-        done = np.array([d.done for d in ds], np.bool_)
+        ds, done = self.drivers, self.done
         robots = Robots(
             np.array([d.finished for d in ds]),
             np.array([d.waited for d in ds]),
             np.array([d.stops for d in ds], np.int64),
             done,
         )
-        state = np.array(
-            [(d.allowed, d.asked, d.tail, d.head) for d in ds], np.int64
-        ).reshape(-1, 4)
-        waiting, cycle = who_waits(self.task, state, done, ending, self.supervisor)
+        waiting, cycle = who_waits(
+            self.task, self.state, done, ending, self.supervisor
+        )
         return Outcome(
             self.task,
             ending,

@@ -85,6 +85,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     for name in (
         "AddRobots",
         *("ClearField", "ClearMap", "MarkFloor", "RemoveZone", "SetZone", "EditMap"),
+        *("RunTraffic", "EndTraffic", "HoldTraffic", "StepTraffic"),
+        *("GrantSector", "RevokeSector"),
         "CloneRobots",
         "CommandDevice",
         "DockRobots",

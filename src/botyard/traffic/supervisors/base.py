@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 
 
 class SupervisorError(WorldError):
-    """A supervisor is unknown, or cannot be used with a task."""
+    """A supervisor is unknown, or cannot be used with a task.
+
+    Parameters
+    ----------
+    text : str
+        Message.
+    robots : tuple of int
+        Robots that make the task unsuitable; empty if no robots do.
+    """
+
+    def __init__(self, text: str, robots: tuple[int, ...] = ()) -> None:
+        super().__init__(text)
+        self.robots = robots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,8 +132,40 @@ class Supervisor:
             Its last sector, which it leaves only with `Rules.leaves`.
         """
 
+    def on_hand_grant(self, robot: int, sector: int) -> None:
+        """Called when a user has granted a sector, and all sectors before it.
+
+        A supervisor that keeps a record of held sectors enters them.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot in the task.
+        sector : int
+            Number of the sector on the path of that robot.
+        """
+
     def on_end(self) -> None:
         """Called at the end of a run."""
+
+    def endangered(self, robot: int, sector: int) -> tuple[int, ...]:
+        """Return the robots that could not finish any more after a grant.
+
+        It explains to users why a sector without a robot is not granted.
+
+        Parameters
+        ----------
+        robot : int
+            Number of the robot that waits.
+        sector : int
+            Number of the sector that it needs.
+
+        Returns
+        -------
+        tuple of int
+            Numbers of robots; empty if the supervisor does not look ahead.
+        """
+        return ()
 
     def grant(self, robot: int, sector: int) -> None:
         """Permit a robot to enter a sector, and all sectors before it.

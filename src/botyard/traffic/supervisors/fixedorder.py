@@ -179,6 +179,10 @@ class FixedOrder(Supervisor):
         for i in sorted({task.robot_of(g)[0] for g in freed}):
             self._serve(i)
 
+    def on_hand_grant(self, robot: int, sector: int) -> None:
+        """Note the sectors, which need no grant any more."""
+        self.allowed[robot] = max(self.allowed[robot], sector)
+
     def _serve(self, robot: int) -> None:
         first = int(self.task.first[robot])
         while (

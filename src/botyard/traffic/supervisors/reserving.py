@@ -150,6 +150,13 @@ class FirstComeFirstServed(Supervisor):
         self.tail[robot] = max(self.tail[robot], sector + 1)
         self._retry()
 
+    def on_hand_grant(self, robot: int, sector: int) -> None:
+        """Note that the robot holds the sectors."""
+        self.held.update(
+            (robot, s) for s in range(self.allowed[robot] + 1, sector + 1)
+        )
+        self.allowed[robot] = max(self.allowed[robot], sector)
+
     def on_finish(self, robot: int, sector: int) -> None:
         """Do nothing: the robot keeps its last sector until it leaves it."""
 
@@ -318,7 +325,8 @@ class Bankers(FirstComeFirstServed):
             raise SupervisorError(
                 "bankers: the start is not safe: robots "
                 f"{', '.join(map(str, stuck[:20]))} cannot all finish, in any "
-                'order ("botyard traffic check" shows more)'
+                'order ("botyard traffic check" shows more)',
+                tuple(stuck),
             )
 
     def unsafe(self, allowed: Sequence[int], held: set[tuple[int, int]]) -> list[int]:
@@ -378,10 +386,14 @@ class Bankers(FirstComeFirstServed):
         # A sector without conflicts does not change the safety of the state.
         if not conflicts:
             return True
+        return not self.endangered(robot, sector)
+
+    def endangered(self, robot: int, sector: int) -> tuple[int, ...]:
+        """Return the robots that could not finish any more after a grant."""
         # Grant on trial: the state afterwards must let all robots finish.
         allowed = list(self.allowed)
         allowed[robot] = sector
-        return not self.unsafe(allowed, self.held | {(robot, sector)})
+        return tuple(self.unsafe(allowed, self.held | {(robot, sector)}))
 
     def on_finish(self, robot: int, sector: int) -> None:
         """Note that the robot has finished."""
