@@ -86,6 +86,7 @@ def everything() -> str:
         messages.Placement,
         messages.StartRobot,
         messages.PlaceToAdd,
+        messages.SectorPath,
     }
     parts = [HEAD]
     parts += [

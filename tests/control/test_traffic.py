@@ -23,6 +23,7 @@ from botyard.traffic.live import LiveTraffic
 from botyard.traffic.on_robots import RobotTraffic
 from botyard.traffic.supervisors.base import Supervisor
 from botyard.traffic.supervisors.registry import find_supervisor
+from botyard.traffic.supervisors.reserving import FirstComeFirstServed
 from tests.control.test_mapediting import PAGE, take_back
 
 CROSSING = (
@@ -200,6 +201,11 @@ def test_a_hand_reverses_the_order_of_two_robots(control: Control) -> None:
     control.do(PAGE, GrantSector(robot=first))
     until(control, 120.0, lambda: traffic.ending)
     assert traffic.ending == "completed"
+    # A sector that stays in the record after a robot has left it blocks all others.
+    assert isinstance(run.supervisor, FirstComeFirstServed)
+    assert run.supervisor.held == {
+        (i, len(v.ends) - 1) for i, v in enumerate(run.task.vehicles)
+    }
 
 
 def test_a_robot_that_cannot_stop_keeps_its_permission(control: Control) -> None:
@@ -240,9 +246,7 @@ def test_a_supervisor_cannot_overrule_a_hand(control: Control) -> None:
     assert run is not None
     ann, bob = run.drivers
     control.do(PAGE, GrantSector(robot="ann", sector=len(ann.vehicle.ends) - 1))
-    until(
-        control, 60.0, lambda: any(w.by == (0,) for w in traffic.waits()[0])
-    )
+    until(control, 60.0, lambda: any(w.by == (0,) for w in traffic.waits()[0]))
     until(control, 120.0, lambda: traffic.ending)
     assert traffic.ending == "completed" and bob.done
 

@@ -1,6 +1,6 @@
 // The center of the page: it makes the stores and passes each message to the stores that need it.
 
-import { PAST, type Clients, type CourseResult, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
+import { PAST, type Clients, type CourseResult, type Details, type Push, type Schema, type Traffic, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP, type WorldMap } from "./net/frames";
 import { Adding } from "./stores/adding.svelte";
@@ -19,7 +19,7 @@ import { Maps } from "./stores/maps.svelte";
 import { Movie } from "./stores/movie";
 import { Notices } from "./stores/notices.svelte";
 import { Painter } from "./stores/painter.svelte";
-import { Panels } from "./stores/panels.svelte";
+import { Panels, type Panel } from "./stores/panels.svelte";
 import type { Download, Fetch, Fetched } from "./stores/ports";
 import { Probe } from "./stores/probe.svelte";
 import { Readouts } from "./stores/readouts.svelte";
@@ -113,6 +113,8 @@ export class App implements Subjects {
   editor: Uses["edit"] | null = null;
   /** What the panel of clients shows. */
   clients = $state.raw<Clients | null>(null);
+  /** The run of traffic, while its panel shows it. */
+  traffic = $state.raw<Traffic | null>(null);
   private pendingSchema: Schema | null = null;
   /** What is to be seen once the world is there. */
   private wantedSight: Sight | KeptSight | null;
@@ -176,7 +178,7 @@ export class App implements Subjects {
   }
 
   /** Show a panel below the world, or hide it. */
-  togglePanel(panel: "table" | "clients"): void {
+  togglePanel(panel: Panel): void {
     this.panels[panel] = !this.panels[panel];
     this.look();
     this.keepSight();
@@ -254,6 +256,7 @@ export class App implements Subjects {
     else if (message.type === "trips") this.trips.received(message.trips);
     else if (message.type === "fleet") this.table.received(message);
     else if (message.type === "clients") this.clients = message;
+    else if (message.type === "traffic") this.traffic = message;
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
 
@@ -397,6 +400,7 @@ export class App implements Subjects {
       selected: this.selection.names.slice(0, MAX_DETAILS),
       fleet: this.panels.table,
       clients: this.panels.clients ? this.panels.clientWords.slice(0, 100) : null,
+      traffic: this.panels.traffic,
     };
   }
 

@@ -54,7 +54,9 @@ class TrafficChanged(Part):
         if isinstance(operation, RunTraffic):
             what, back = "starting the traffic", EndTraffic()
         elif isinstance(operation, HoldTraffic):
-            what = "holding decisions" if operation.on else "letting decisions take effect"
+            what = (
+                "holding decisions" if operation.on else "letting decisions take effect"
+            )
             back = HoldTraffic(on=not operation.on)
         elif isinstance(result, Permit):
             first = min(result.before, result.after) + 1
@@ -98,9 +100,7 @@ class TrafficChanged(Part):
             notes.append(str(error))
             return []
         return [
-            TrafficChanged(
-                self.text, control.traffic.version, self.again, self.back
-            )
+            TrafficChanged(self.text, control.traffic.version, self.again, self.back)
         ]
 
 

@@ -410,7 +410,9 @@ class LiveTraffic:
         if sector is None:
             sector = d.allowed + 1
         if d.allowed >= last:
-            raise WorldError(f"{shown(robot)} may already enter all sectors of its path")
+            raise WorldError(
+                f"{shown(robot)} may already enter all sectors of its path"
+            )
         if not d.allowed < sector <= last:
             raise WorldError(
                 f"sector: expected a sector of {shown(robot)} from {d.allowed + 1} "
@@ -458,7 +460,11 @@ class LiveTraffic:
         d = run.drivers[i]
         least, before = run.least_allowed(i), d.allowed
         to = least if sector is None else sector - 1
-        if d.done or before <= d.head or (sector is not None and not d.head <= to < before):
+        if (
+            d.done
+            or before <= d.head
+            or (sector is not None and not d.head <= to < before)
+        ):
             raise WorldError(
                 f"{shown(robot)} has no permission for "
                 f"{'a sector' if sector is None else f'sector {sector}'} that it has not "
@@ -478,6 +484,11 @@ class LiveTraffic:
         return Permit(d.robot.name, before, to)
 
     # -- what is shown
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no run, or it has ended."""
+        return not self._stop
 
     @property
     def waiting_decisions(self) -> int:

@@ -508,9 +508,7 @@ class RobotTraffic:
             np.array([d.stops for d in ds], np.int64),
             done,
         )
-        waiting, cycle = who_waits(
-            self.task, self.state, done, ending, self.supervisor
-        )
+        waiting, cycle = who_waits(self.task, self.state, done, ending, self.supervisor)
         return Outcome(
             self.task,
             ending,

@@ -9,6 +9,7 @@ export interface View {
   selected?: string[];
   fleet?: boolean;
   clients?: string | null;
+  traffic?: boolean;
 }
 
 /** First message of a page. */
@@ -337,6 +338,69 @@ export interface RemoveZone {
   group?: number;
 }
 
+/** Path of a robot, from where it stands along points, m. */
+export interface SectorPath {
+  robot: string;
+  points: [number, number][];
+}
+
+/** Let robots drive along paths under a supervisor. */
+export interface RunTraffic {
+  type: "run_traffic";
+  paths: SectorPath[];
+  supervisor?: string;
+  speed?: number;
+  id?: number;
+  group?: number;
+}
+
+/** End the run of traffic. */
+export interface EndTraffic {
+  type: "end_traffic";
+  id?: number;
+  group?: number;
+}
+
+/** Hold the supervisor's decisions, or let them take effect. */
+export interface HoldTraffic {
+  type: "hold_traffic";
+  on: boolean;
+  id?: number;
+  group?: number;
+}
+
+/** Let the next decision of the supervisor take effect. */
+export interface StepTraffic {
+  type: "step_traffic";
+  id?: number;
+  group?: number;
+}
+
+/** Grant a robot its next sector, or all sectors up to one. */
+export interface GrantSector {
+  type: "grant_sector";
+  name: string;
+  sector?: number | null;
+  id?: number;
+  group?: number;
+}
+
+/** Take back the permission of a robot for a sector, by default the nearest one. */
+export interface RevokeSector {
+  type: "revoke_sector";
+  name: string;
+  sector?: number | null;
+  id?: number;
+  group?: number;
+}
+
+/** Request the paths and sectors of the run of traffic; the answer is `TrafficPlan`. */
+export interface AskTrafficPlan {
+  type: "traffic_plan";
+  id?: number;
+  group?: number;
+}
+
 /** Request a picture of a map that can be loaded; the answer is `MapPicture`. */
 export interface LookAtMap {
   type: "look_at_map";
@@ -564,6 +628,56 @@ export interface Trips {
   trips: TripInfo[];
 }
 
+/** Path of a robot with its sectors. */
+export interface PlannedPath {
+  robot: string;
+  points: [number, number][];
+  ends: number[];
+  shared: number[];
+}
+
+/** State of the run of traffic, for pages that show it. */
+export interface Traffic {
+  type: "traffic";
+  version: number;
+  time: number;
+  supervisor: string;
+  held: boolean;
+  queued: number;
+  ending: string;
+  ended: boolean;
+  robots: [number, number, number][];
+  done: number;
+  waits: TrafficWait[];
+  circle: number[];
+  decisions: TrafficDecision[];
+}
+
+/** Decision at a simulated time, s: ``grants`` or ``takes back``. */
+export interface TrafficDecision {
+  time: number;
+  robot: number;
+  sector: number;
+  what: string;
+  by: string;
+}
+
+/** Paths and sectors of a run; they belong to `Traffic` with the same version. */
+export interface TrafficPlan {
+  version: number;
+  paths: PlannedPath[];
+  supervisors: string[];
+}
+
+/** Robot that waits for a sector since a simulated time, s. */
+export interface TrafficWait {
+  robot: number;
+  sector: number;
+  by: number[];
+  since: number;
+  reason: string;
+}
+
 /** Answer to a request that was executed. */
 export interface Ok {
   type: "ok";
@@ -725,6 +839,7 @@ export interface Status {
   kept: number;
   movie: string;
   drawn: number;
+  traffic: number;
 }
 
 /** Command of an actuator: its limits, in SI units, and the unit. */
@@ -852,9 +967,9 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Log | Files | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Traffic | Log | Files | Ok | Failed;
 
 export const VERSION = 6;
 export const FRAME_VERSION = 1;

@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo" | "emergency" | "goThere" | "table" | "clients" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
+  | "undo" | "redo" | "emergency" | "goThere" | "table" | "clients" | "traffic" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -32,7 +32,7 @@ const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
   Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
-  x: "stop", X: "emergency", G: "goThere", T: "table", I: "clients",
+  x: "stop", X: "emergency", G: "goThere", T: "table", I: "clients", Y: "traffic",
 }; // prettier-ignore
 
 /** Turn and way of a nudge (W, A, S, D as in AMRISim): m and rad. */
@@ -104,6 +104,7 @@ export const HELP: [string, [string, string][]][] = [
       ["Shift-X", "emergency stop of the selected robots; without a selection, of all"],
       ["Shift-G", "go there: click or drag the goal of the selected robots; Shift-click adds a goal"],
       ["Shift-T", "table of the fleet"],
+      ["Shift-Y", "traffic on sector paths: who waits for whom, and why"],
       ["Shift-I", "clients, ROS topics, and who drove which robot"],
       ["c", "follow the selected robot"],
       ["Insert, +", "add a robot or an obstacle"],

@@ -9,7 +9,7 @@ import type { Driving } from "./driving.svelte";
 import type { Fleet } from "./fleet";
 import type { Log } from "./log.svelte";
 import type { Maps } from "./maps.svelte";
-import type { Panels } from "./panels.svelte";
+import type { Panel, Panels } from "./panels.svelte";
 import type { Asks, Redraw, Says } from "./ports";
 import type { Probe } from "./probe.svelte";
 import type { Roster } from "./roster.svelte";
@@ -64,7 +64,7 @@ export class Commands {
     /** Undo a gesture that is going on; whether there was one. */
     private cancelGesture: () => boolean,
     private redraw: Redraw,
-    private toggle: (panel: "table" | "clients") => void,
+    private toggle: (panel: Panel) => void,
   ) {
     const { capture, clock, fleet, log, maps, panels, roster, selection, session, timeline, tools, undo, viewpoint } = on;
     this.table = {
@@ -100,6 +100,7 @@ export class Commands {
       goThere: () => this.goThere(),
       table: () => this.toggle("table"),
       clients: () => this.toggle("clients"),
+      traffic: () => this.toggle("traffic"),
       emergency: () => this.emergency(),
     };
   }

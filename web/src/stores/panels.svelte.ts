@@ -5,6 +5,9 @@ import type { Says } from "./ports";
 export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record"
   | "share" | "downloads"; // prettier-ignore
 
+/** Panels below the world. */
+export type Panel = "table" | "clients" | "traffic";
+
 /** Dialogs that change nothing. */
 const OF_ALL: ReadonlySet<Dialog> = new Set(["help", "about", "share"]);
 /** Windows of at least so many pixels show the side bar. */
@@ -18,7 +21,9 @@ export class Panels {
   table = $state(false);
   /** The panel of clients and topics, below the world. */
   clients = $state(false);
-  /** Words that its rows have. */
+  /** The run of traffic, below the world. */
+  traffic = $state(false);
+  /** Words that the rows of clients and topics have. */
   clientWords = $state("");
 
   constructor(

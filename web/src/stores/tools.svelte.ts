@@ -6,7 +6,7 @@ import type { Camera } from "../view/camera";
 import type { World } from "../view/world";
 import type { Pose, Redraw } from "./ports";
 
-export type Tool = "select" | "measure" | "place" | "goal" | "area" | "edit";
+export type Tool = "select" | "measure" | "place" | "goal" | "area" | "edit" | "path";
 
 export interface Placing {
   model: string;
@@ -121,7 +121,7 @@ export class Tools {
     else if (this.tool === "place") this.place(fromX, fromY, x, y, done);
     else if (this.tool === "goal") this.goal(fromX, fromY, x, y, done, more);
     else if (this.tool === "area") this.area(fromX, fromY, x, y, done);
-    else if (this.tool === "edit") this.uses.edit(this.absolute(fromX, fromY), this.absolute(x, y), done);
+    else if (this.tool === "edit" || this.tool === "path") this.uses.edit(this.absolute(fromX, fromY), this.absolute(x, y), done);
   }
 
   /** Draw a box around bodies. When it is done: the rows in it; else, or if it is a point, null. */

@@ -28,6 +28,7 @@ export function tools(app: App): Tool[] {
     simple(app, "redo", { icon: "redo", label: "Do again", key: "Ctrl-Shift-Z", off: locked }),
     simple(app, "table", { icon: "table", label: "Table of the fleet", key: "Shift-T", on: panels.table }),
     simple(app, "clients", { icon: "clients", label: "Clients and topics: who drove it?", key: "Shift-I", on: panels.clients }),
+    simple(app, "traffic", { icon: "traffic", label: "Traffic: who waits for whom?", key: "Shift-Y", on: panels.traffic }),
     simple(app, "goThere", {
       icon: "goal", label: "Go there: send the selected robots to a goal", key: "Shift-G", on: app.tools.tool === "goal",
       off: locked || (app.tools.tool !== "goal" && !app.fleet.drivable.length),

@@ -28,6 +28,7 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   if (world.layers.odometry) drawOdometry(ctx, world, camera);
   if (world.layers.velocity) drawVelocity(ctx, world, camera);
   if (world.layers.trips) drawTrips(ctx, world, camera);
+  world.traffic?.(ctx, camera);
   drawWheels(ctx, world, camera);
   drawSelection(ctx, world, camera);
   drawStops(ctx, world, camera);

@@ -5,7 +5,7 @@ import { NO_MAP, type FieldLevels, type Frame, type WorldMap } from "../net/fram
 import { Trails } from "./trails";
 import { defaultLayers, type Layers } from "./layers";
 import { LIGHT, ROBOT_COLORS, type Palette } from "./palette";
-import type { Box } from "./camera";
+import type { Box, Camera } from "./camera";
 
 /** Most lasers in view that are drawn as filled fields; of more, only the points are. */
 export const MAX_FILLED = 50;
@@ -66,6 +66,8 @@ export class World {
   goal: { at: [number, number]; th: number | null } | null = null;
   /** The cross that keys move. */
   cross: [number, number] | null = null;
+  /** Draws the run of traffic, while its panel is open. */
+  traffic: ((ctx: CanvasRenderingContext2D, camera: Camera) => void) | null = null;
   /** Where robots are going, by name: corners of the path from the goal's map, m from the origin of what is drawn. */
   trips = new Map<string, Trip>();
 

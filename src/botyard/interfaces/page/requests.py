@@ -58,6 +58,7 @@ from botyard.interfaces.page.robotdetails import (
 )
 from botyard.interfaces.page.status import Question, Robots, status_of
 from botyard.interfaces.page.timeline import LookBack, TimeLine
+from botyard.interfaces.page.trafficwatch import TrafficWatch
 from botyard.interfaces.page.viewsource import (
     ViewSource,
 )
@@ -130,6 +131,8 @@ class PageRequests:
             hub, robot_servers.control, robot_servers.port_of, source, SOURCE
         )
         """Timeline that the pages show: of the running simulation or of a recording."""
+        self.traffic = TrafficWatch(hub.sim, robot_servers.control)
+        """Observer of the run of traffic."""
         self._marks: Sequence[pushes.Mark] = ()
         self._files: Sequence[Path] = ()
         self._downloads = Downloads()
@@ -275,6 +278,7 @@ class PageRequests:
 
             self._fleet.tell(self.viewers, now)
             self._clients.tell(self.viewers, now)
+            self.traffic.tell(self.viewers)
 
         if self.control.files is not self._files:
             self._files = self.control.files
@@ -595,6 +599,10 @@ class PageRequests:
         if topics is None:
             raise NotNowError("no ROS interface is on")
         return topics.look(request.name)
+
+    @_do.register
+    def _(self, request: msg.AskTrafficPlan, viewer: Viewer) -> pushes.TrafficPlan:
+        return self.traffic.plan()
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:

@@ -11,6 +11,7 @@ from botyard.control.parts import RunLoop
 from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.robotdetails import SOURCE
 from botyard.interfaces.page.timeline import TimeLine
+from botyard.interfaces.page.trafficwatch import TrafficWatch
 from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Viewer
 
@@ -58,6 +59,7 @@ class Page(Protocol):
     viewers: list[Viewer]
     timeline: TimeLine
     question: Question | None
+    traffic: TrafficWatch
 
 
 def status_of(page: Page) -> pushes.Status:
@@ -106,6 +108,7 @@ def status_of(page: Page) -> pushes.Status:
         kept=0.0 if recorded is None else recorded.last,
         movie="" if filmed is None else filmed.name,
         drawn=0.0 if filmed is None else filmed.part,
+        traffic=page.traffic.version,
     )
 
 

@@ -42,6 +42,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the page gets `Fleet` once a second."""
     clients: Annotated[str, msgspec.Meta(max_length=100)] | None = None
     """Words that the page's `Clients` have, once a second; null: it gets none."""
+    traffic: bool = False
+    """Whether the page gets `Traffic` twice a second."""
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
@@ -352,6 +354,53 @@ class RemoveZone(Request, tag="remove_zone"):
     name: Name
 
 
+class SectorPath(msgspec.Struct, kw_only=True):
+    """Path of a robot, from where it stands along points, m."""
+
+    robot: Name
+    points: Annotated[list[tuple[Number, Number]], msgspec.Meta(max_length=200)]
+
+
+class RunTraffic(Request, tag="run_traffic"):
+    """Let robots drive along paths under a supervisor."""
+
+    paths: Annotated[list[SectorPath], msgspec.Meta(max_length=200)]
+    supervisor: Name = "bankers"
+    speed: Annotated[float, msgspec.Meta(ge=0.01, le=10.0)] = 0.65
+
+
+class EndTraffic(Request, tag="end_traffic"):
+    """End the run of traffic."""
+
+
+class HoldTraffic(Request, tag="hold_traffic"):
+    """Hold the supervisor's decisions, or let them take effect."""
+
+    on: bool
+
+
+class StepTraffic(Request, tag="step_traffic"):
+    """Let the next decision of the supervisor take effect."""
+
+
+class GrantSector(Request, tag="grant_sector"):
+    """Grant a robot its next sector, or all sectors up to one."""
+
+    name: Name
+    sector: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+
+
+class RevokeSector(Request, tag="revoke_sector"):
+    """Take back the permission of a robot for a sector, by default the nearest one."""
+
+    name: Name
+    sector: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+
+
+class AskTrafficPlan(Request, tag="traffic_plan"):
+    """Request the paths and sectors of the run of traffic; the answer is `TrafficPlan`."""
+
+
 class LookAtMap(Request, tag="look_at_map"):
     """Request a picture of a map that can be loaded; the answer is `MapPicture`."""
 
@@ -537,6 +586,13 @@ AnyRequest = (
     | EditMap
     | SetZone
     | RemoveZone
+    | RunTraffic
+    | EndTraffic
+    | HoldTraffic
+    | StepTraffic
+    | GrantSector
+    | RevokeSector
+    | AskTrafficPlan
     | Reload
     | Snapshot
     | StartRecording

@@ -19,6 +19,11 @@ from botyard.protocols.webgui.fleetpushes import TopicInfo as TopicInfo
 from botyard.protocols.webgui.fleetpushes import TripInfo as TripInfo
 from botyard.protocols.webgui.fleetpushes import Trips as Trips
 from botyard.protocols.webgui.messages import Graphics
+from botyard.protocols.webgui.trafficpushes import PlannedPath as PlannedPath
+from botyard.protocols.webgui.trafficpushes import Traffic as Traffic
+from botyard.protocols.webgui.trafficpushes import TrafficDecision as TrafficDecision
+from botyard.protocols.webgui.trafficpushes import TrafficPlan as TrafficPlan
+from botyard.protocols.webgui.trafficpushes import TrafficWait as TrafficWait
 
 
 class Ok(msgspec.Struct, kw_only=True, tag="ok", tag_field="type"):
@@ -332,7 +337,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     `Reply` answers it. `recording` is the name of the file that is recorded to, and
     `kept` the simulated time that is only in memory until it is saved, s (0 if all is
     written). `movie` is the name of the movie that is being made, and `drawn` its
-    finished part, 0 to 1.
+    finished part, 0 to 1. `traffic` is the version of the run of traffic, 0 without one.
     """
 
     clients: int
@@ -347,6 +352,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     kept: float = 0.0
     movie: str = ""
     drawn: float = 0.0
+    traffic: int = 0
 
 
 class DeviceCommand(msgspec.Struct, kw_only=True):
@@ -552,6 +558,7 @@ Push = (
     | Trips
     | Fleet
     | Clients
+    | Traffic
     | Log
     | Files
     | Ok

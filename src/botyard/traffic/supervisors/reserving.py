@@ -152,9 +152,7 @@ class FirstComeFirstServed(Supervisor):
 
     def on_hand_grant(self, robot: int, sector: int) -> None:
         """Note that the robot holds the sectors."""
-        self.held.update(
-            (robot, s) for s in range(self.allowed[robot] + 1, sector + 1)
-        )
+        self.held.update((robot, s) for s in range(self.allowed[robot] + 1, sector + 1))
         self.allowed[robot] = max(self.allowed[robot], sector)
 
     def on_finish(self, robot: int, sector: int) -> None:
