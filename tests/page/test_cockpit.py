@@ -392,14 +392,15 @@ def test_keys_alone_reach_everything_and_axe_finds_nothing(browser: Browser) -> 
         # The ruler: a cross that arrows move.
         one.press("Escape")
         one.press("r")
+        expect(tab.get_by_role("group", name="Measure")).to_be_visible()
         for _ in range(3):
             key.press("ArrowRight")
         key.press("Enter")
         for _ in range(10):
             key.press("ArrowRight")
         key.press("Enter")
-        length = one.js("__sim.world.measure.to[0] - __sim.world.measure.from[0]")
-        assert length == pytest.approx(120 / one.js("__sim.camera.scale"))
+        length = float(one.js("__sim.measuring.rows[0].words").split()[0])
+        assert length == pytest.approx(120 / one.js("__sim.camera.scale"), abs=1e-3)
         key.press("Escape")
         # Placing.
         one.press("Insert")

@@ -655,10 +655,9 @@ def test_looking_into_the_engine(run: tuple[Served, PageObject]) -> None:
 def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.press("r")
+    one.until("__sim.hand")
     one.drag((4, 8), (7, 8))
-    length = one.js(
-        "Math.hypot(...[0, 1].map(i => __sim.world.measure.to[i] - __sim.world.measure.from[i]))"
-    )
+    length = float(one.js("__sim.measuring.rows[0].words").split()[0])
     assert length == pytest.approx(3.0, abs=0.03)
     one.press("Escape")
     one.tab.mouse.dblclick(*one.at(3, 3))

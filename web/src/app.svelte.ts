@@ -12,10 +12,12 @@ import { Commands, type Subjects } from "./stores/commands";
 import { Drag } from "./stores/drag";
 import { Driving } from "./stores/driving.svelte";
 import { Fleet } from "./stores/fleet";
+import type { Heat } from "./stores/heat.svelte";
 import type { KeptValues } from "./stores/kept";
 import { FleetTable } from "./stores/fleettable.svelte";
 import { Log } from "./stores/log.svelte";
 import { Maps } from "./stores/maps.svelte";
+import type { Measuring } from "./stores/measuring.svelte";
 import { Movie } from "./stores/movie";
 import { Notices } from "./stores/notices.svelte";
 import { Painter } from "./stores/painter.svelte";
@@ -109,8 +111,12 @@ export class App implements Subjects {
   printing = $state("");
   /** Docks of the map. */
   mapDocks = $state(0);
-  /** What draws on the map, while it is edited. */
-  editor: Uses["edit"] | null = null;
+  /** What draws on the world, while it is measured or edited. */
+  hand: Uses["hand"] | null = null;
+  /** The heat map, while it is shown. */
+  heat = $state.raw<Heat | null>(null);
+  /** Rulers, once they are loaded. */
+  measuring: Measuring | null = null;
   /** What the panel of clients shows. */
   clients = $state.raw<Clients | null>(null);
   /** The run of traffic, while its panel shows it. */
@@ -148,7 +154,8 @@ export class App implements Subjects {
         add: ({ model, name, count }, pose) => void this.adding.add(model, name, count, pose),
         send: (at, th, more) => void this.trips.send(at, th, more),
         area: (from, to) => this.adding.drawn(from, to),
-        edit: (from, to, done) => this.editor?.(from, to, done),
+        hand: (from, to, done) => this.hand?.(from, to, done),
+        point: (at) => (this.viewpoint.pointer = at),
       },
       redraw,
     );
@@ -170,14 +177,14 @@ export class App implements Subjects {
     this.panels = new Panels(browser.width, session, notices);
     const kept = keptSight(browser.tabStorage);
     this.wantedSight = sightIn(browser.hash) ?? kept;
-    if (kept) Object.assign(this.panels, { side: kept.side, stick: kept.stick, table: kept.table });
+    if (kept) Object.assign(this.panels, { side: kept.side, stick: kept.stick, table: kept.table, inset: kept.inset, values: kept.values });
     this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw, (panel) => this.togglePanel(panel));
     this.touch = new Touch(world, camera, session, roster, selection, viewpoint, this.drag, this.tools);
     this.restyled(null);
     connection.view = this.view();
   }
 
-  /** Show a panel below the world, or hide it. */
+  /** Show a part of the page, or hide it. */
   togglePanel(panel: Panel): void {
     this.panels[panel] = !this.panels[panel];
     this.look();
@@ -327,8 +334,8 @@ export class App implements Subjects {
       this.keepTimer = undefined;
       const { panels, viewpoint, maps } = this;
       if (!viewpoint.fitted || this.wantedSight) return;
-      const { side, table, stick } = panels;
-      keepSight(this.browser.tabStorage, { ...this.sight(), map: maps.name, moved: viewpoint.moved, side, table, stick });
+      const { side, table, stick, inset, values } = panels;
+      keepSight(this.browser.tabStorage, { ...this.sight(), map: maps.name, moved: viewpoint.moved, side, table, stick, inset, values });
     }, KEEP_AFTER);
   }
 
@@ -399,6 +406,7 @@ export class App implements Subjects {
       velocity: layers.velocity,
       selected: this.selection.names.slice(0, MAX_DETAILS),
       fleet: this.panels.table,
+      heat: this.panels.heat,
       clients: this.panels.clients ? this.panels.clientWords.slice(0, 100) : null,
       traffic: this.panels.traffic,
     };

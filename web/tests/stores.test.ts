@@ -316,14 +316,17 @@ describe("tools", () => {
     const added: unknown[][] = [];
     const sent: unknown[][] = [];
     const areas: unknown[][] = [];
+    const drawn: unknown[][] = [];
+    const pointed: unknown[] = [];
     const uses: Uses = {
       model: (name) => models.find((m) => m.name === name),
       add: (...all) => void added.push(all),
       send: (...all) => void sent.push(all),
       area: (...all) => void areas.push(all),
-      edit: () => undefined,
+      hand: (...all) => void drawn.push(all),
+      point: (at) => void pointed.push(at),
     };
-    return { ...w, added, sent, areas, tools: new Tools(w.world, w.camera, uses, w.redraw) };
+    return { ...w, added, sent, areas, drawn, pointed, tools: new Tools(w.world, w.camera, uses, w.redraw) };
   };
 
   it("select what is in a box, from whichever corner", () => {
@@ -335,16 +338,14 @@ describe("tools", () => {
     expect(tools.box(0, 0, 0, 0, true)).toBe(null);
   });
 
-  it("measure; a click takes the measurement away", () => {
-    const { tools, world } = made();
+  it("measure and edit by a hand, in the world's frame", () => {
+    const { tools, world, drawn } = made();
+    world.schema!.origin = [100, 200];
     tools.set("measure");
-    tools.measure(50, 50, 80, 50, true);
-    expect(world.measure).toEqual({ from: [0, 0], to: [3, 0] });
-    tools.measure(50, 50, 51, 50, true);
-    expect(world.measure).toBe(null);
-    tools.measure(50, 50, 80, 50, true);
-    tools.cancel();
-    expect([tools.tool, world.measure]).toEqual(["select", null]);
+    tools.use(50, 50, 80, 50, false);
+    tools.set("edit");
+    tools.use(50, 50, 80, 50, true);
+    expect(drawn).toEqual([[[100, 200], [103, 200], false], [[100, 200], [103, 200], true]]); // prettier-ignore
   });
 
   it("place a body where the hand was, pointing where it went", () => {
@@ -364,9 +365,9 @@ describe("tools", () => {
     tools.startPlacing({ model: "unknown", count: 1, name: "" });
     tools.place(1, 1, 1, 1, true);
     expect(added).toEqual([]);
-    world.measure = { from: [0, 0], to: [1, 1] };
+    world.goal = { at: [0, 0], th: null };
     tools.startPlacing({ model: "p3dx", count: 1, name: "" });
-    expect([tools.tool, world.measure]).toEqual(["place", null]);
+    expect([tools.tool, world.goal]).toEqual(["place", null]);
     tools.place(50, 50, 50, 45, true);
     expect((added[0][1] as number[])[2]).toBe(0);
   });
@@ -382,7 +383,7 @@ describe("tools", () => {
   });
 
   it("are worked by keys alone: a cross is moved, Enter presses, A and D turn", () => {
-    const { tools, world, added, areas } = made();
+    const { tools, world, added, areas, drawn, pointed } = made();
     expect(tools.key("ArrowUp", false)).toBe(false);
     tools.startPlacing({ model: "p3dx", count: 1, name: "" });
     for (const key of ["ArrowRight", "ArrowUp", "a", "a", "d"]) expect(tools.key(key, false)).toBe(true);
@@ -393,7 +394,9 @@ describe("tools", () => {
     expect([tools.tool, world.cross]).toEqual(["select", null]);
     tools.set("measure");
     for (const key of ["Enter", "ArrowRight", "Enter"]) tools.key(key, false);
-    expect(world.measure).toEqual({ from: [0, 0], to: [1.2, 0] });
+    const at = (x: number, done: boolean) => [[x, 0], [x, 0], done]; // prettier-ignore
+    expect(drawn).toEqual([at(0, true), at(1.2, false), at(1.2, true)]); // each press is a click
+    expect(pointed.at(-1)).toEqual([1.2, 0]);
     tools.set("area");
     for (const key of ["Enter", "ArrowRight", "ArrowDown", "Enter"]) tools.key(key, false);
     expect(areas).toEqual([[[0, 0], [1.2, -1.2]]]); // prettier-ignore

@@ -10,6 +10,7 @@ export interface View {
   fleet?: boolean;
   clients?: string | null;
   traffic?: boolean;
+  heat?: boolean;
 }
 
 /** First message of a page. */
@@ -556,6 +557,21 @@ export interface Debug {
   group?: number;
 }
 
+/** Request a heat map; the answer is `HeatResult`. */
+export interface Heat {
+  type: "heat";
+  what: "visits" | "time" | "stalls" | "waits" | "visited" | "seen";
+  id?: number;
+  group?: number;
+}
+
+/** Set the counts of the heat maps to zero, for all pages. */
+export interface ResetHeat {
+  type: "reset_heat";
+  id?: number;
+  group?: number;
+}
+
 /** Connected client; null is not known. */
 export interface ClientInfo {
   key: string;
@@ -967,7 +983,24 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug;
+/** Heat map: a quantity for each cell of the part of the map where it is not zero. */
+export interface HeatResult {
+  what: string;
+  x: number;
+  y: number;
+  edge: number;
+  rows: number;
+  columns: number;
+  values: string;
+  most: number;
+  total: number;
+  duration: number;
+  share: number | null;
+  area: number;
+  free: number;
+}
+
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat;
 
 export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Traffic | Log | Files | Ok | Failed;
 

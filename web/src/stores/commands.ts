@@ -101,6 +101,9 @@ export class Commands {
       table: () => this.toggle("table"),
       clients: () => this.toggle("clients"),
       traffic: () => this.toggle("traffic"),
+      inset: () => this.toggle("inset"),
+      values: () => this.toggle("values"),
+      heat: () => this.toggle("heat"),
       emergency: () => this.emergency(),
     };
   }

@@ -2,7 +2,8 @@
 
 import type { EditMap, PlaceToAdd, SetZone } from "../generated/messages";
 import type { Place, WorldMap, Zone } from "../net/frames";
-import type { World } from "../view/world";
+import { distance, nearestEnd } from "../view/near";
+import { inPolygon, type Stroke, type World } from "../view/world";
 import type { Asks, Redraw, Says } from "./ports";
 
 type Point = readonly [number, number];
@@ -34,10 +35,12 @@ export class Editing {
   /** Of the next place or zone; "": a free one. */
   name = $state("");
   snaps = $state(true);
+  /** A wall, or a way, that is being drawn. */
+  stroke: Stroke | null = null;
   private moved: Subject | null = null;
 
   constructor(
-    private world: Pick<World, "map" | "measure" | "boxSelect" | "goal" | "schema">,
+    private world: Pick<World, "map" | "boxSelect" | "goal" | "schema">,
     private camera: { readonly scale: number },
     private session: Asks,
     private notices: Says & { offer(text: string): void },
@@ -49,10 +52,10 @@ export class Editing {
     const { mode, world } = this;
     const snaps = mode === "wall" || mode === "zone";
     const [from, to] = snaps ? [this.snapped(start), this.snapped(end)] : [start, end];
-    world.measure = world.boxSelect = world.goal = null;
+    this.stroke = world.boxSelect = world.goal = null;
     const long = Math.hypot(to[0] - from[0], to[1] - from[1]) * this.camera.scale > TURNS;
     if (!done) {
-      if (mode === "wall" || mode === "move") world.measure = { from: this.local(from), to: this.local(to) };
+      if (mode === "wall" || mode === "move") this.stroke = { from: this.local(from), to: this.local(to) };
       else if (mode === "zone") world.boxSelect = { from: this.local(from), to: this.local(to) };
       else if (mode !== "erase") world.goal = { at: this.local(from), th: long ? Math.atan2(to[1] - from[1], to[0] - from[0]) : null };
       if (mode === "move") this.moved ??= this.at(from);
@@ -128,15 +131,14 @@ export class Editing {
     const walls = wallsOf(map);
     const wall = nearest(walls, (w) => distance(point, w), near);
     if (wall) return { wall };
-    const zone = (map.floor?.zones ?? []).findLast((z) => z.name !== "" && inside(point, z.corners));
+    const zone = (map.floor?.zones ?? []).findLast((z) => z.name !== "" && inPolygon(z.corners, ...point));
     return zone ? { zone } : null;
   }
 
   /** Ends of walls that are near, else the grid. */
   private snapped(point: Point): [number, number] {
     if (!this.snaps) return [...point];
-    const ends = wallsOf(this.world.map).flatMap(([x0, y0, x1, y1]): [number, number][] => [[x0, y0], [x1, y1]]); // prettier-ignore
-    const end = nearest(ends, (e) => Math.hypot(e[0] - point[0], e[1] - point[1]), NEAR / this.camera.scale);
+    const end = nearestEnd(this.world.map, point, NEAR / this.camera.scale);
     const round = (v: number) => Number((Math.round(v / GRID) * GRID).toFixed(6));
     return end ?? [round(point[0]), round(point[1])];
   }
@@ -161,21 +163,4 @@ function nearest<T>(all: readonly T[], far: (one: T) => number, limit: number): 
     if (d <= least) [best, least] = [one, d];
   }
   return best;
-}
-
-/** From a point to a wall. */
-export function distance([x, y]: Point, [x0, y0, x1, y1]: Wall): number {
-  const [dx, dy] = [x1 - x0, y1 - y0];
-  const length = dx * dx + dy * dy;
-  const t = length ? Math.min(1, Math.max(0, ((x - x0) * dx + (y - y0) * dy) / length)) : 0;
-  return Math.hypot(x0 + t * dx - x, y0 + t * dy - y);
-}
-
-export function inside([x, y]: Point, corners: readonly Point[]): boolean {
-  let odd = false;
-  for (let i = 0, j = corners.length - 1; i < corners.length; j = i++) {
-    const [[xi, yi], [xj, yj]] = [corners[i], corners[j]];
-    if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) odd = !odd;
-  }
-  return odd;
 }

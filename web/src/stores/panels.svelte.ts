@@ -5,8 +5,8 @@ import type { Says } from "./ports";
 export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record"
   | "share" | "downloads"; // prettier-ignore
 
-/** Panels below the world. */
-export type Panel = "table" | "clients" | "traffic";
+/** Parts of the page that a key shows and hides. */
+export type Panel = "table" | "clients" | "traffic" | "inset" | "values" | "heat";
 
 /** Dialogs that change nothing. */
 const OF_ALL: ReadonlySet<Dialog> = new Set(["help", "about", "share"]);
@@ -23,6 +23,12 @@ export class Panels {
   clients = $state(false);
   /** The run of traffic, below the world. */
   traffic = $state(false);
+  /** The whole world in a corner. */
+  inset = $state(false);
+  /** A heat map. */
+  heat = $state(false);
+  /** Values under the pointer. */
+  values = $state(false);
   /** Words that the rows of clients and topics have. */
   clientWords = $state("");
 

@@ -22,6 +22,8 @@ export interface KeptSight extends Sight {
   side: boolean;
   table: boolean;
   stick: boolean;
+  inset: boolean;
+  values: boolean;
 }
 
 export const SIGHT_KEY = "botyard-sight";
@@ -52,7 +54,7 @@ export function keptSight(storage: () => KeptValues): KeptSight | null {
   const sight = sightOf(value);
   if (!sight) return null;
   const on = (name: string) => value[name] === true;
-  return { ...sight, map: typeof value.map === "string" ? value.map : "", moved: on("moved"), side: on("side"), table: on("table"), stick: on("stick") };
+  return { ...sight, map: typeof value.map === "string" ? value.map : "", moved: on("moved"), side: on("side"), table: on("table"), stick: on("stick"), inset: on("inset"), values: on("values") };
 }
 
 export function keepSight(storage: () => KeptValues, sight: KeptSight): void {

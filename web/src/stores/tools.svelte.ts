@@ -21,10 +21,13 @@ export interface Uses {
   /** `th`: rad, null for any heading; `more`: after the goals that are there. */
   send(at: [number, number], th: number | null, more: boolean): void;
   area(from: readonly [number, number], to: readonly [number, number]): void;
-  edit(from: readonly [number, number], to: readonly [number, number], done: boolean): void;
+  /** The rulers, or what edits the map: whichever bar is open. */
+  hand(from: readonly [number, number], to: readonly [number, number], done: boolean): void;
+  /** Keys point there, m in the world's frame. */
+  point(at: [number, number]): void;
 }
 
-/** Nearer than this, pixels, two points are one: a measurement that was clicked away. */
+/** Nearer than this, pixels, two points are one. */
 const SAME = 3;
 /** Dragged farther than this, pixels, a body that is placed points where the hand went. */
 const TURNS = 8;
@@ -44,7 +47,7 @@ export class Tools {
   private heading: number | null = null;
 
   constructor(
-    private world: Pick<World, "measure" | "boxSelect" | "preview" | "goal" | "cross" | "schema" | "where">,
+    private world: Pick<World, "boxSelect" | "preview" | "goal" | "cross" | "schema" | "where">,
     private camera: Pick<Camera, "toWorld" | "toScreen" | "angle" | "width" | "height">,
     private uses: Uses,
     private redraw: Redraw,
@@ -64,7 +67,7 @@ export class Tools {
     this.tool = "select";
     this.placing = null;
     this.cross = this.pressed = this.heading = null;
-    this.world.preview = this.world.measure = this.world.goal = this.world.cross = this.world.boxSelect = null;
+    this.world.preview = this.world.goal = this.world.cross = this.world.boxSelect = null;
     this.redraw();
   }
 
@@ -95,8 +98,9 @@ export class Tools {
     const from = this.pressed;
     if (this.tool === "place") this.place(x, y, x, y, false);
     else if (this.tool === "goal") this.goal(x, y, x, y, false);
-    else if (from && this.tool === "measure") this.measure(...from, x, y, false);
+    else if (this.tool === "measure") this.use(x, y, x, y, false);
     else if (from && this.tool !== "select") this.use(...from, x, y, false);
+    this.uses.point(this.absolute(x, y));
     this.redraw();
   }
 
@@ -104,24 +108,23 @@ export class Tools {
     const from = this.pressed;
     if (this.tool === "place") this.place(x, y, x, y, true);
     else if (this.tool === "goal") this.goal(x, y, x, y, true, shift);
+    else if (this.tool === "measure") this.use(x, y, x, y, true);
     else if (!from) {
       this.pressed = [x, y];
       this.preview(x, y);
     } else {
       this.pressed = null;
-      if (this.tool === "measure") this.measure(...from, x, y, true);
-      else this.use(...from, x, y, true);
+      this.use(...from, x, y, true);
     }
   }
 
   // -- hands; points are pixels
 
   use(fromX: number, fromY: number, x: number, y: number, done: boolean, more = false): void {
-    if (this.tool === "measure") this.measure(fromX, fromY, x, y, done);
-    else if (this.tool === "place") this.place(fromX, fromY, x, y, done);
+    if (this.tool === "place") this.place(fromX, fromY, x, y, done);
     else if (this.tool === "goal") this.goal(fromX, fromY, x, y, done, more);
     else if (this.tool === "area") this.area(fromX, fromY, x, y, done);
-    else if (this.tool === "edit" || this.tool === "path") this.uses.edit(this.absolute(fromX, fromY), this.absolute(x, y), done);
+    else if (this.tool === "edit" || this.tool === "path" || this.tool === "measure") this.uses.hand(this.absolute(fromX, fromY), this.absolute(x, y), done);
   }
 
   /** Draw a box around bodies. When it is done: the rows in it; else, or if it is a point, null. */
@@ -134,12 +137,6 @@ export class Tools {
       const [px, py] = this.camera.toScreen(wx, wy); // the view may be turned
       return px >= x0 && px <= x1 && py >= y0 && py <= y1;
     });
-  }
-
-  measure(fromX: number, fromY: number, x: number, y: number, done: boolean): void {
-    const same = Math.hypot(x - fromX, y - fromY) < SAME;
-    this.world.measure = done && same ? null : { from: this.camera.toWorld(fromX, fromY), to: this.camera.toWorld(x, y) };
-    this.redraw();
   }
 
   /** Choose two corners of an area, or the ends of a line. */

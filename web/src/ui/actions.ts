@@ -46,7 +46,10 @@ export function tools(app: App): Tool[] {
         if (panels.stick && !app.driving.driven()) app.notices.say("select a robot to drive");
       },
     }, // prettier-ignore
-    simple(app, "measure", { icon: "ruler", label: "Ruler", key: "r", on: app.tools.tool === "measure" }),
+    simple(app, "measure", { icon: "ruler", label: "Measure: lengths, angles, areas", key: "r", on: app.tools.tool === "measure" }),
+    simple(app, "heat", { icon: "heat", label: "Heat maps", key: "Shift-H", on: panels.heat }),
+    simple(app, "inset", { icon: "inset", label: "Overview", key: "Shift-O", on: panels.inset }),
+    simple(app, "values", { icon: "values", label: "Values under the pointer", key: "Shift-V", on: panels.values }),
     simple(app, "reset", { icon: "reset", label: "All back to where they started", key: "Ctrl-P", off: locked || timeline.isLooking }),
     {
       id: "record", icon: "record", label: recording ? `End the recording ${recording}` : "Record the run", on: recording !== "", off: locked,

@@ -3,7 +3,6 @@
 import { zoneLabel } from "./floor";
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
-import { degrees } from "../text";
 import { drawText as text, Labels } from "./labels";
 import { css } from "./palette";
 import { wheelShapes } from "./shape";
@@ -21,6 +20,7 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   ctx.font = FONT;
   ctx.lineJoin = "round";
   drawEdge(ctx, world, camera);
+  for (const draw of world.under) draw(ctx, world, camera);
   if (world.debug) drawDebug(ctx, world, camera);
   if (world.layers.floor) labelZones(ctx, world, camera);
   if (world.layers.areas) drawAreas(ctx, world, camera);
@@ -40,8 +40,8 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
     ctx.strokeStyle = ctx.fillStyle = world.palette.selection;
     drawGoal(ctx, camera, world.goal.at, world.goal.th);
   }
-  if (world.measure) drawMeasure(ctx, world, camera);
   if (world.boxSelect) drawBox(ctx, world, camera);
+  for (const draw of world.over) draw(ctx, world, camera);
   if (world.cross) drawCross(ctx, world, camera);
   drawScale(ctx, world, camera);
 }
@@ -424,24 +424,6 @@ function drawCross(ctx: Ctx, world: World, camera: Camera): void {
     }
     ctx.stroke();
   }
-}
-
-function drawMeasure(ctx: Ctx, world: World, camera: Camera): void {
-  const { from, to } = world.measure!;
-  const a = camera.toScreen(...from);
-  const b = camera.toScreen(...to);
-  ctx.strokeStyle = world.palette.measure;
-  ctx.lineWidth = 2;
-  ctx.beginPath();
-  ctx.moveTo(...a);
-  ctx.lineTo(...b);
-  ctx.stroke();
-  for (const [x, y] of [a, b]) ctx.strokeRect(x - 3, y - 3, 6, 6);
-  const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
-  const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
-  ctx.font = `600 ${FONT}`;
-  text(ctx, world, `${length.toFixed(3)} m, ${degrees(angle)}`, (a[0] + b[0]) / 2 + 8, (a[1] + b[1]) / 2 - 8, world.palette.measure);
-  ctx.font = FONT;
 }
 
 function drawBox(ctx: Ctx, world: World, camera: Camera): void {

@@ -21,6 +21,9 @@ export interface Trip {
   blocked: boolean;
 }
 
+/** Draws something on the world that is loaded when it is needed. */
+export type Drawer = (ctx: CanvasRenderingContext2D, world: World, camera: Camera) => void;
+
 export interface Stroke {
   from: [number, number];
   to: [number, number];
@@ -51,7 +54,9 @@ export class World {
   hidden = new Set<string>();
   rows = new Map<string, number>();
   radius: Float32Array = new Float32Array(0);
-  measure: Stroke | null = null;
+  /** What draws under the names of bodies, and above all. */
+  readonly under = new Set<Drawer>();
+  readonly over = new Set<Drawer>();
   boxSelect: Stroke | null = null;
   /** Where a dragged body is shown until the simulator says the same: row → x, y, th. */
   dragged = new Map<number, [number, number, number]>();

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from botyard.protocols.webgui.pushes import CourseResult
 from botyard.sim.simulation import Simulation
+from botyard.sim.trips import TripState
 
 SPACING_S: Final = 0.5
 """Simulated time between two samples, s."""
@@ -16,9 +17,12 @@ MAX_SAMPLES: Final = 600
 """Largest number of samples of a robot: five minutes."""
 MAX_BYTES: Final = 32 * 2**20
 """Largest memory of all samples, bytes; with more robots, fewer samples are kept."""
-VALUES: Final = 3
-"""Values of a robot in a sample: speed, m/s, yaw rate, rad/s, error of odometry, m."""
+VALUES: Final = 6
+"""Values of a robot in a sample: speed, m/s, yaw rate, rad/s, error of odometry, m, place x, y, m,
+and 1 if it is stalled, 2 if it waits."""
 LEAST_SAMPLES: Final = 20
+STILL: Final = 0.01
+"""Speed, m/s, and yaw rate, rad/s, below which a robot stands."""
 
 
 class Courses:
@@ -61,6 +65,8 @@ class Courses:
         values[:, 0] = np.where(velocity[:, 0] < 0.0, -speed, speed)
         values[:, 1] = velocity[:, 2]
         values[:, 2] = _lengths(off)
+        values[:, 3:5] = sim.fleet.poses[:, :2]
+        values[:, 5] = np.where(sim.fleet.stalled != 0, 1.0, 2.0 * waiting(sim))
         self._times[self._head] = time
         self._head = (self._head + 1) % len(self._times)
         self._count = min(self._count + 1, len(self._times))
@@ -117,10 +123,46 @@ class Courses:
         use = np.isfinite(values[:, 0])
         if until is not None:
             use &= times <= until + 1e-9
-        v, w, error = values[use].T.round(4).tolist() if use.any() else ([], [], [])
+        v, w, error = values[use, :3].T.round(4).tolist() if use.any() else ([], [], [])
         return CourseResult(
             name=name, time=times[use].round(3).tolist(), v=v, w=w, error=error
         )
+
+    def before(self, until: float) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        """Return where all robots were until a moment.
+
+        Parameters
+        ----------
+        until : float
+            Time of the last sample, s.
+
+        Returns
+        -------
+        names : tuple of str
+            Names of the robots.
+        samples : (m, n, 3) float32
+            Place x, y, m, and 1 if the robot is stalled, 2 if it waits; NaN before it
+            was there.
+        """
+        order = self._order()
+        order = order[self._times[order] <= until + 1e-9]
+        return self._names, self._values[order, :, 3:]
+
+
+def waiting(sim: Simulation) -> NDArray[np.bool_]:
+    """Return which robots stand, not stalled, although they have a goal, shape (n,)."""
+    velocity = sim.fleet.velocities
+    programs = sim.core.programs.by_robot
+    waits = np.zeros(len(velocity), np.bool_)
+    if not programs:
+        return waits
+    still = np.all(np.abs(velocity) < STILL, axis=1) & (sim.fleet.stalled == 0)
+    robots = list(sim.robots.values())
+    for row in np.flatnonzero(still).tolist():
+        robot = robots[row]
+        trip = robot.trip if robot.name in programs else None
+        waits[row] = trip is not None and trip.state is not TripState.ARRIVED
+    return waits
 
 
 def _lengths(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,4 +172,4 @@ def _lengths(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-__all__ = ["SPACING_S", "Courses"]
+__all__ = ["SPACING_S", "Courses", "waiting"]

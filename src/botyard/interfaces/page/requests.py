@@ -43,6 +43,7 @@ from botyard.interfaces.page.commandlog import CommandLog
 from botyard.interfaces.page.courses import Courses
 from botyard.interfaces.page.downloads import Downloads
 from botyard.interfaces.page.fleetwatch import FleetWatch
+from botyard.interfaces.page.heat import HeatMaps
 from botyard.interfaces.page.inspector import Inspector
 from botyard.interfaces.page.operations import (
     ABOUT_WHAT_IS_SHOWN,
@@ -145,6 +146,7 @@ class PageRequests:
         self._fleet = FleetWatch(hub.sim, self._commands)
         self._clients = ClientWatch(hub, self.control, self._commands)
         self._courses = Courses(hub.sim)
+        self._heat = HeatMaps(hub.sim, self._courses)
         self._inspector = Inspector(hub.sim)
         self._catalog = Catalog(hub.background, maps)
 
@@ -227,6 +229,7 @@ class PageRequests:
         """Observe what the pages show: commands while there are pages, and sensors."""
         self._commands.watch(bool(self.viewers))
         self._clients.watch(bool(self.viewers))
+        self._heat.watch(any(v.view.heat for v in self.viewers))
         self._sensors.read(n for v in self.viewers for n in v.view.selected)
 
     # -- messages to all viewers
@@ -607,6 +610,17 @@ class PageRequests:
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
         return self._catalog.portions()
+
+    @_do.register
+    def _(self, request: msg.Heat, viewer: Viewer) -> msgspec.Raw:
+        past = self.timeline.sim_of(viewer)
+        return self._heat.answer(request.what, None if past is None else past.time)
+
+    @_do.register
+    def _(self, request: msg.ResetHeat, viewer: Viewer) -> None:
+        # The counts are shared, so an onlooker must not reset them.
+        self.control.check(self.caller(viewer), Level.DRIVE)
+        self._heat.reset()
 
     @_do.register
     def _(self, request: msg.Debug, viewer: Viewer) -> pushes.DebugResult | msgspec.Raw:

@@ -44,6 +44,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Words that the page's `Clients` have, once a second; null: it gets none."""
     traffic: bool = False
     """Whether the page gets `Traffic` twice a second."""
+    heat: bool = False
+    """Whether the page shows heat maps, for which robots are counted."""
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
@@ -550,6 +552,19 @@ class Debug(Request, tag="debug"):
     y1: Number = 0.0
 
 
+class Heat(Request, tag="heat"):
+    """Request a heat map; the answer is `HeatResult`.
+
+    While the page shows an earlier moment, it is made of the last minutes before it.
+    """
+
+    what: Literal["visits", "time", "stalls", "waits", "visited", "seen"]
+
+
+class ResetHeat(Request, tag="reset_heat"):
+    """Set the counts of the heat maps to zero, for all pages."""
+
+
 AnyRequest = (
     Hello
     | SetView
@@ -608,6 +623,8 @@ AnyRequest = (
     | Exit
     | Catalog
     | Debug
+    | Heat
+    | ResetHeat
 )
 
 

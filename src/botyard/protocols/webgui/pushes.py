@@ -548,6 +548,46 @@ class DebugResult(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
 
+class HeatResult(msgspec.Struct, kw_only=True):
+    """Heat map: a quantity for each cell of the part of the map where it is not zero.
+
+    Attributes
+    ----------
+    what : str
+        Quantity.
+    x, y : float
+        Lower left corner, m.
+    edge : float
+        Edge of a cell, m.
+    rows, columns : int
+        Size.
+    values : str
+        Values, float32, row by row from the lowest one, compressed with zlib, in base64.
+    most, total : float
+        Largest value and sum.
+    duration : float
+        Counted simulated time, s.
+    share : float or None
+        Share of the free area that is visited or seen, 0 to 1.
+    area, free : float
+        Area of the cells that are not zero, and free area, m².
+    """
+
+    what: str
+    x: float
+    y: float
+    edge: float
+    rows: int
+    columns: int
+    values: str
+    most: float
+    total: float
+    duration: float
+    share: float | None
+    area: float
+    free: float
+
+
 Push = (
     Welcome
     | Started
