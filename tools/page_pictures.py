@@ -107,6 +107,13 @@ def traffic(tab: Page) -> None:
     keys(tab, "Space")
 
 
+def live(tab: Page) -> None:
+    """A running task: waits, their reasons, and the supervisor's decisions."""
+    keys(tab, "Shift+Y")
+    wait(tab, "__sim.traffic?.waits.length > 2")
+    keys(tab, "Space h")
+
+
 RECORD: Final = """
 import botyard
 sim = botyard.Simulation.load("office", seed=3)
@@ -141,6 +148,14 @@ PICTURES: Final[
         "light",
         traffic,
     ),
+    "page-traffic-live": (
+        (
+            f"{sys.executable} -m botyard traffic generate warehouse -n 12 -o task.yaml".split(),
+        ),
+        "traffic run task.yaml --on-robots p3dx --page --supervisor fcfs",
+        "light",
+        live,
+    ),
 }
 """Preparations, command line, colour scheme and actions of each picture."""
 
@@ -161,7 +176,8 @@ def make(name: str, browser: Any, target: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         for line in before:
             subprocess.run(line, cwd=place, check=True, stdout=subprocess.DEVNULL)
-        run = command if "replay" in command else f"{command} --noninteractive"
+        plain = command.startswith(("replay", "traffic"))
+        run = command if plain else f"{command} --noninteractive"
         run += " --no-browser"
         with botyard(run, Path(place)) as url:
             context = browser.new_context(viewport=SIZE, color_scheme=scheme)

@@ -48,14 +48,17 @@ def live(control: Control) -> LiveTraffic:
     return control.traffic
 
 
-def family(supervisor: str = "fcfs", name: str = "deadlock") -> Control:
-    """A task with robots of its own."""
+def family(
+    supervisor: str = "fcfs", name: str = "deadlock", number: int = 4
+) -> Control:
+    """A run of a task, with robots of its own."""
     sim = Simulation(seed=1)
     control = Control(sim)
     traffic = LiveTraffic(sim)
     control.traffic = traffic
     traffic.attach(
-        RobotTraffic(generate(name, 4), find_supervisor(supervisor), sim), supervisor
+        RobotTraffic(generate(name, number), find_supervisor(supervisor), sim),
+        supervisor,
     )
     return control
 
@@ -81,11 +84,11 @@ def test_drawn_paths_are_driven_without_a_collision(control: Control) -> None:
     assert run is not None and len(run.task.listed) > 0
     until(control, 60.0, lambda: any(w.by for w in traffic.waits()[0]))
     until(control, 20.0, lambda: not moving(control, "bob"))
-    (wait,), circle = traffic.waits()
+    (wait,), circles = traffic.waits()
     waiting = run.drivers[wait.robot].robot
     (other,) = wait.by
     assert {waiting.name, run.drivers[other].robot.name} == {"ann", "bob"}
-    assert circle == () and wait.reason == "" and wait.since < sim.time
+    assert circles == [] and wait.reason == "" and wait.since < sim.time
     until(control, 120.0, lambda: traffic.ending)
     assert traffic.ending == "completed"
     assert sim.robots["ann"].truth.x == pytest.approx(20.0, abs=0.15)
@@ -100,13 +103,17 @@ def test_a_deadlock_has_its_circle() -> None:
     deadlocked = family()
     traffic = live(deadlocked)
     until(deadlocked, 60.0, lambda: traffic.waits()[1])
-    waits, circle = traffic.waits()
-    assert circle == (0, 1, 2, 3)
+    waits, circles = traffic.waits()
+    assert circles == [(0, 1, 2, 3)]
     assert sorted((w.robot, w.by) for w in waits) == [
         (i, ((i + 1) % 4,)) for i in range(4)
     ]
     until(deadlocked, 60.0, lambda: traffic.ending)
     assert traffic.ending == "deadlock"
+    # Each deadlock has a circle of its own.
+    both = family(number=8)
+    until(both, 60.0, lambda: len(live(both).waits()[1]) == 2)
+    assert sorted(live(both).waits()[1]) == [(0, 1, 2, 3), (4, 5, 6, 7)]
     # The bankers keep a sector free, and say for whom.
     safe = family("bankers")
     reasons: set[str] = set()
@@ -270,7 +277,7 @@ def test_the_end_of_a_run_has_a_reason(control: Control) -> None:
         sim.step()
     assert not moving(control, "ann")
     control.do(PAGE, EndTraffic())
-    assert traffic.version > version and traffic.waits() == ([], ())
+    assert traffic.version > version and traffic.waits() == ([], [])
     control.do(PAGE, RunTraffic(paths=CROSSING[:1]))
     task = traffic.present.task if traffic.present else None
     assert task is not None

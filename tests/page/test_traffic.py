@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +22,7 @@ from botyard.traffic.supervisors.registry import find_supervisor
 from tests.page.pages import PageObject, page
 from tests.page.serving import Served, served
 from tests.page.test_cockpit import violations
+from tests.waiting import PATIENCE, wait
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
@@ -181,3 +188,38 @@ def test_an_onlooker_sees_and_cannot_decide(browser: Browser) -> None:
             expect(panel).to_contain_text("of 3 robots arrived")
             for name in ("Hold decisions", "Draw paths", "End the run"):
                 expect(panel.get_by_role("button", name=name)).to_be_disabled()
+
+
+def test_a_task_is_served(browser: Browser, tmp_path: Path) -> None:
+    """The command shows the run, and prints its outcome at the end."""
+    generate("star", 3).save(tmp_path / "task.json")
+    with (tmp_path / "log.txt").open("w") as output:
+        command = "traffic run task.json --on-robots p3dx --page --gui-token off"
+        program = subprocess.Popen(
+            [sys.executable, "-m", "botyard", *command.split(), "--no-browser"],
+            cwd=tmp_path,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+    log = tmp_path / "log.txt"
+
+    def url() -> str:
+        assert program.poll() is None, log.read_text()
+        found = re.search(r"^page: (\S+)", log.read_text(), re.MULTILINE)
+        return found[1] if found else ""
+
+    try:
+        wait(lambda: url() != "")
+        with page(browser, url()) as one:
+            one.press("Shift+Y")
+            panel = one.tab.get_by_role("region", name="Traffic")
+            expect(panel).to_contain_text("bankers: 0 of 3 robots arrived")
+            expect(panel.get_by_role("list", name="Decisions")).to_contain_text(
+                "bankers granted sector"
+            )
+        program.send_signal(signal.SIGINT)
+        assert program.wait(PATIENCE) == 12, log.read_text()
+        assert "ended as unfinished at" in log.read_text()
+    finally:
+        program.kill()

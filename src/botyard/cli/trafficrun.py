@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,6 +13,7 @@ from botyard.app.checks import check_can_be_written
 from botyard.app.needs import Needs
 from botyard.cli.listing import FORCE
 from botyard.cli.options import max_read_option
+from botyard.cli.runoptions import with_some_options
 from botyard.cli.trafficinput import compile_first, progress_bar, read_task
 from botyard.cli.trafficoutput import (
     FILE,
@@ -25,6 +26,15 @@ from botyard.cli.trafficoutput import (
 )
 from botyard.cli.trafficrules import rules_of, rules_options
 from botyard.errors import CommandLineError, FormatError, WorldError
+
+PAGE_OPTIONS: Final = (
+    "gui_port",
+    "gui_address",
+    "gui_host",
+    "gui_token",
+    "no_browser",
+)
+"""Options of ``botyard run`` for the page of ``--page``."""
 
 if TYPE_CHECKING:
     from botyard.traffic.on_robots import RobotTraffic
@@ -111,6 +121,12 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
     show_default=True,
     help="With --on-robots: source of the robots' own position.",
 )
+@click.option(
+    "--page",
+    is_flag=True,
+    help="With --on-robots: show the run on the page, in real time; Ctrl-C ends it.",
+)
+@with_some_options(*PAGE_OPTIONS)
 @click.option(
     "--ros1", is_flag=True, help="Use a ROS 1 node as the supervisor, in real time."
 )
@@ -250,6 +266,11 @@ def _check_run(o: dict[str, Any]) -> None:
             "supervisor is then a ROS node"
         )
 
+    if o["page"] and (o["on_robots"] is None or o["record"] is not None):
+        raise CommandLineError(
+            "--page: expected --on-robots and no --record, because the page records"
+        )
+
     for option, given in (
         ("--ros1, --ros-master or --ros2", over_ros),
         ("--grants", o["grants"]),
@@ -319,6 +340,8 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             real = RobotTraffic(
                 task, supervisor, sim, model=o["on_robots"], knows=o["knows"]
             )
+            if o["page"]:
+                return _run_on_page(real, o)
             if o["record"] is None:
                 return real.run(o["time_limit"], progress)
             return _run_recorded(real, o, progress)
@@ -342,6 +365,45 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             (-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script
         ]
         return Traffic(task, supervisor, rules_of(o), grants=times).run(progress)
+
+
+def _run_on_page(real: RobotTraffic, o: dict[str, Any]) -> Outcome:
+    """Run a task on simulated robots with the page, until Ctrl-C or the page ends it."""
+    from botyard.app.checks import check_options
+    from botyard.app.compose import Parts
+    from botyard.app.options import RunOptions
+    from botyard.cli import interrupts
+    from botyard.cli.logs import set_up_logging
+    from botyard.cli.showing import show
+    from botyard.cli.warmup import warm_up_with_progress
+    from botyard.traffic.live import LiveTraffic
+
+    name = o["supervisor"] or "bankers"
+    options = RunOptions(port=0, **{key: o[key] for key in PAGE_OPTIONS})
+    check_options(options)
+    live = LiveTraffic(real.sim)
+
+    def prepare(parts: Parts) -> None:
+        parts.control.traffic = live
+        live.attach(real, name)
+
+    warm_up_with_progress(masses=False)
+    logs = set_up_logging()
+    try:
+        interrupts.run_loop(
+            show(
+                real.sim,
+                options,
+                lambda url: (
+                    f"{len(real.task)} robots under {name}; Shift-Y shows who waits "
+                    f"for whom, Ctrl-C ends it\npage: {url}"
+                ),
+                prepare=prepare,
+            )
+        )
+    finally:
+        logs.close()
+    return real.finish(live.reason)
 
 
 def _run_recorded(

@@ -453,9 +453,8 @@ def _before(
     if isinstance(operation, SetCharge):
         return _Before(charged=Charged.of(control, operation.robots))
     if isinstance(operation, RunTraffic):
-        names = [robot for robot, _ in operation.paths]
         return _Before(
-            sent=Sent.of(control, names),
+            sent=Sent.of(control, [robot for robot, _ in operation.paths]),
             started=operation,
             version=0 if control.traffic is None else control.traffic.version,
         )

@@ -44,6 +44,8 @@ MAX_ENDANGERED: Final = 200
 
 The answer takes a time that grows with the square of the number.
 """
+MAX_CIRCLES: Final = 20
+"""Largest number of circles of waiting robots that are searched for."""
 BY_HAND: Final = "by hand"
 """Author of a user's decisions."""
 
@@ -121,6 +123,8 @@ class LiveTraffic:
         """Whether decisions of the supervisor wait for the user."""
         self.ending = ""
         """How the run has ended, or that it is in a deadlock; empty while it goes on."""
+        self.reason = Ending.TIMEOUT
+        """Ending of the run; TIMEOUT while it goes on, or without a reason of its own."""
         self._stop: tuple[Callable[[], None], ...] = ()
         self._tick = 0
         self._decided: dict[int, int] = {}
@@ -268,6 +272,7 @@ class LiveTraffic:
         if run is None or not self._stop:
             return
         ending = self._guarded(run.observe)
+        self.reason = ending or Ending.TIMEOUT
         # The user may still solve a deadlock.
         if ending is Ending.DEADLOCK and not (self.is_held or self._stopped):
             self.ending = "deadlock"
@@ -500,20 +505,20 @@ class LiveTraffic:
         least = self._sim.time - DECISIONS_S
         return [one for one in reversed(self._decisions) if one.time >= least]
 
-    def waits(self) -> tuple[list[Wait], tuple[int, ...]]:
-        """Return the waiting robots, and the circle of robots that wait for each other.
+    def waits(self) -> tuple[list[Wait], list[tuple[int, ...]]]:
+        """Return the waiting robots, and the circles of robots that wait for each other.
 
         Returns
         -------
         waits : list of Wait
             The longest wait first.
-        circle : tuple of int
-            Each robot waits for the next one, and the last for the first; empty if
-            there is no circle.
+        circles : list of tuples of int
+            Circles without a common robot. In each, a robot waits for the next one, and
+            the last for the first.
         """
         run = self.present
         if run is None:
-            return [], ()
+            return [], []
         waiting = waiting_robots(run.task, run.state, run.done)
         found = [
             Wait(i, sector, by, self._since.get(i, self._sim.time), "")
@@ -532,8 +537,7 @@ class LiveTraffic:
                 one.since,
                 self._reason(run, one, asked <= MAX_EXPLAINED),
             )
-        circle = find_cycle(waiting) if run.supervisor.decides else ()
-        return found, circle
+        return found, _circles(waiting) if run.supervisor.decides else []
 
     def _reason(self, run: RobotTraffic, wait: Wait, thorough: bool) -> str:
         """Return the reason why a robot waits for a sector that no robot holds."""
@@ -596,6 +600,18 @@ def _vehicle(spec: RobotSpec, speed: float) -> Vehicle:
         acceleration=limits.accel.x or usual.acceleration,
         deceleration=limits.decel.x or usual.deceleration,
     )
+
+
+def _circles(
+    waiting: dict[int, tuple[int, tuple[int, ...]]],
+) -> list[tuple[int, ...]]:
+    """Return circles of the wait-for graph that have no common robot."""
+    left, found = dict(waiting), list[tuple[int, ...]]()
+    while len(found) < MAX_CIRCLES and (circle := find_cycle(left)):
+        found.append(circle)
+        for robot in circle:
+            del left[robot]
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

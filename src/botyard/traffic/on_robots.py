@@ -251,8 +251,7 @@ class RobotTraffic:
             if not self.sim.tick % 100:
                 progress(self.sim.time, sum(d.done for d in self.drivers))
 
-        self.supervisor.on_end()
-        return self._outcome(ending)
+        return self.finish(ending)
 
     def step(self) -> Ending | None:
         """Make one step of the simulation.
@@ -499,7 +498,15 @@ class RobotTraffic:
                 self._collisions += 1
                 return
 
-    def _outcome(self, ending: Ending) -> Outcome:
+    def finish(self, ending: Ending) -> Outcome:
+        """Return the outcome of the run; call it once, at the end.
+
+        Parameters
+        ----------
+        ending : Ending
+            Reason of the end.
+        """
+        self.supervisor.on_end()
         events = events_of(self._rows)
         ds, done = self.drivers, self.done
         robots = Robots(

@@ -665,7 +665,7 @@ export interface Traffic {
   robots: [number, number, number][];
   done: number;
   waits: TrafficWait[];
-  circle: number[];
+  circles: number[][];
   decisions: TrafficDecision[];
 }
 

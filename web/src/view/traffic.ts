@@ -79,17 +79,17 @@ export function drawTraffic(ctx: Ctx, world: World, camera: Camera, plan: Traffi
     stroke(granted, palette.badArea, 5 * thin, 0.9);
     stroke(inside, palette.place, 5 * thin, 0.9);
     const row = (i: number) => world.rows.get(plan.paths[i]?.robot ?? "");
-    const circle = new Set(state.circle);
+    const circleOf = new Map(state.circles.flatMap((circle, k) => circle.map((i) => [i, k] as const)));
     for (const { robot, sector, by } of state.waits) {
       stroke([sectors[robot][sector] ?? []], palette.stalled, 3 * thin, 1, [4, 4]);
       const from = row(robot);
       if (from === undefined) continue;
       for (const other of by) {
         const to = row(other);
-        if (to !== undefined) arrow(ctx, world, camera, from, to, circle.has(robot) && circle.has(other));
+        if (to !== undefined) arrow(ctx, world, camera, from, to, circleOf.has(robot) && circleOf.get(robot) === circleOf.get(other));
       }
     }
-    for (const i of circle) {
+    for (const i of circleOf.keys()) {
       const at = row(i);
       if (at === undefined) continue;
       const [x, y] = camera.toScreen(...(world.pose(at).slice(0, 2) as [number, number]));
@@ -124,8 +124,9 @@ function arrow(ctx: Ctx, world: World, camera: Camera, from: number, to: number,
   const [ax, ay] = camera.toScreen(...(world.pose(from).slice(0, 2) as [number, number]));
   const [bx, by] = camera.toScreen(...(world.pose(to).slice(0, 2) as [number, number]));
   const length = Math.hypot(bx - ax, by - ay);
-  const [r0, r1] = [from, to].map((row) => Math.max(5, world.radius[row] * camera.scale + 3));
-  if (length < r0 + r1 + 4) return;
+  if (length < 4) return;
+  let [r0, r1] = [from, to].map((row) => Math.max(5, world.radius[row] * camera.scale + 3));
+  if (length < r0 + r1 + HEAD) r0 = r1 = 0; // robots that touch: from middle to middle
   const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
   const [x0, y0, x1, y1] = [ax + ux * r0, ay + uy * r0, bx - ux * r1, by - uy * r1];
   const head = Math.min(HEAD, 0.4 * (length - r0 - r1));

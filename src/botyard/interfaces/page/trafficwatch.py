@@ -67,10 +67,10 @@ class TrafficWatch:
                 robots=[],
                 done=0,
                 waits=[],
-                circle=[],
+                circles=[],
                 decisions=[],
             )
-        waits, circle = live.waits()
+        waits, circles = live.waits()
         return pushes.Traffic(
             version=live.version,
             time=self._sim.time,
@@ -94,7 +94,7 @@ class TrafficWatch:
                 )
                 for one in waits[:MAX_WAITS]
             ],
-            circle=list(circle),
+            circles=[list(one) for one in circles],
             decisions=[
                 pushes.TrafficDecision(
                     time=one.time,

@@ -91,8 +91,8 @@ class Traffic(msgspec.Struct, kw_only=True, tag="traffic", tag_field="type"):
         Number of robots at the end of their path.
     waits : list of TrafficWait
         Robots that wait, the longest wait first.
-    circle : list of int
-        Robots of which each waits for the next, and the last for the first.
+    circles : list of lists of int
+        Deadlocks: in each, a robot waits for the next one, and the last for the first.
     decisions : list of TrafficDecision
         Decisions of the last minute, the newest first.
     """
@@ -107,5 +107,5 @@ class Traffic(msgspec.Struct, kw_only=True, tag="traffic", tag_field="type"):
     robots: list[tuple[int, int, int]]
     done: int
     waits: list[TrafficWait]
-    circle: list[int]
+    circles: list[list[int]]
     decisions: list[TrafficDecision]
