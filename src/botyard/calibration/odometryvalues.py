@@ -62,7 +62,7 @@ def systematic_values(fit: Fit, spec: RobotSpec) -> tuple[Value, ...]:
     )
 
 
-def _turning_error(spec: RobotSpec) -> Callable[[Mapping[str, float]], float]:
+def _turning_error(spec: RobotSpec) -> Callable[[Mapping[str, float] | Fit], float]:
     """Return the proportional error of turns by the fitted parameters.
 
     The turn of a car follows from the distance that its odometry measures, with the error
@@ -182,7 +182,7 @@ def step_values(
     # The model's errors multiply odometry's own displacements, before the correction.
     factors = (
         1.0 / fit["scale"],
-        1.0 + _turning_error(spec)({p.name: fit[p.name] for p in fit.parameters}),
+        1.0 + _turning_error(spec)(fit),
     )
     found = []
     for k, (name, about, before) in enumerate(rows):
