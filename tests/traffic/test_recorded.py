@@ -69,6 +69,16 @@ def test_robots_are_where_the_run_had_them(
     assert any("may enter sector" in mark.text for mark in player.track.marks)
 
 
+def test_pages_and_programs_list_the_robots_as_robots(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    write_recording(run(robots=3), path)
+    player = Player(read_track(path))
+    # The model `thing` would be a moving obstacle, which recordings have no topics of.
+    models = {robot.name: robot.spec.name for robot in player.sim.robots.values()}
+    assert models == dict.fromkeys(["traffic0", "traffic1", "traffic2"], "vehicle")
+    assert botyard.recording.load(path).robots == ("traffic0", "traffic1", "traffic2")
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     """Between sectors and on robots; the re-simulation has the same digests."""
     task = tmp_path / "task.json"

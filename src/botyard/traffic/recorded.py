@@ -14,6 +14,7 @@ robot and of the sector; a collision has the number of the other robot instead. 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,8 @@ END: Final = "end of the run"
 """Last event: the ending of the run, and its time ``t``, s."""
 STEP_S: Final = 0.1
 """Time step of the recorded world, s."""
+MODEL: Final = "vehicle"
+"""Model name of the robots."""
 COLORS: Final = (
     "#1f77b4",
     "#ff7f0e",
@@ -121,7 +124,8 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
         )
         assert places is not None
         sim.add_robot(
-            thing(disc, color=COLORS[i % len(COLORS)]),
+            # Things are moving obstacles; this is a robot.
+            replace(thing(disc, color=COLORS[i % len(COLORS)]), name=MODEL),
             names[i],
             pose=(*places[i, 0].tolist(), 0.0),
         )
