@@ -87,7 +87,8 @@ def check_key(
             f"{kind} {key} changes nothing"
         )
     else:
-        assert any(note in text for text in told), told
+        silent = bool(use.harmless) and use.harmless[0] == object()
+        assert any(note in text for text in told) is not silent, told
         assert description(changed) == description(plain)
 
 

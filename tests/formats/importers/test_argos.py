@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from botyard.devices.leds import ring
 from botyard.errors import FormatError
 from botyard.formats.base import Source
 from botyard.formats.importers.argos import ROBOTS, read
@@ -82,6 +83,49 @@ def test_robots_are_the_shipped_models_with_their_sensors(kind: str) -> None:
     assert robot.spec.sonar is not None
     assert len(robot.spec.sonar.transducers) >= 8
     run(made)
+
+
+def test_leds_and_cameras_are_devices_of_robots_whose_controller_uses_them() -> None:
+    told: list[str] = []
+    text = """<argos-configuration>
+<controllers>
+  <lua_controller id='lit'><actuators><leds medium='leds'/><differential_steering/></actuators>
+    <sensors><colored_blob_omnidirectional_camera medium='leds'/></sensors></lua_controller>
+  <lua_controller id='dark'><actuators><range_and_bearing/></actuators>
+    <sensors><footbot_light/></sensors></lua_controller>
+</controllers>
+<arena size='9,9,1'>
+<foot-bot id='a'><body position='0,0,0'/><controller config='lit'/></foot-bot>
+<foot-bot id='b' rab_range='2.5'><body position='1,0,0'/><controller config='dark'/></foot-bot>
+<e-puck id='c'><body position='0,0.8,0'/><controller config='lit'/></e-puck>
+<kheperaiv id='d'><body position='0,2,0'/><controller config='gone'/></kheperaiv>
+<light id='l' position='1,1,1' intensity='2' medium='leds'/>
+</arena></argos-configuration>"""
+    made = loaded(text, "my.argos", told)
+    specs = {
+        one.name: {device.type: device for device in one.spec.devices}
+        for one in made.robots
+    }
+    rings = {
+        name: getattr(kinds.get("leds"), "count", 0) for name, kinds in specs.items()
+    }
+    assert rings == {"a": 12, "b": 0, "c": 8, "d": 0}
+    assert [name for name, kinds in specs.items() if "omni_camera" in kinds] == [
+        "a",
+        "c",
+    ]
+    assert specs["b"]["range_and_bearing"].range_max == 2.5  # type: ignore[attr-defined]
+    assert [line.partition(": ")[2] for line in told] == [
+        '"light" of arena is left out: only robots have lamps: the device `leds` of a model',
+        '"footbot_light" of sensors is left out: lights are not simulated',
+        '"gone" is left out: no controller has this id',
+    ]
+    sim = run(made)
+    sim.robots["a"].devices["leds"].write(**ring("red"))
+    sim.step(2)
+    (blob,) = sim.robots["c"].devices["omni_camera"].read()
+    # The first LED of the foot-bot is 8.5 cm ahead of its centre.
+    assert (blob.color, blob.range) == (0xFF0000, pytest.approx(math.hypot(0.085, 0.8)))
 
 
 @given(seed=st.integers(0, 10_000))
@@ -221,7 +265,7 @@ def test_experiments_are_recognised_by_their_first_element() -> None:
 
 BASE = (
     HEAD.format("length='9' ticks_per_second='10' random_seed='1'")
-    + """<arena size='5,5,1' center='0,0,0'>
+    + """<controllers><code id='c'><actuators/><sensors/></code></controllers><arena size='5,5,1' center='0,0,0'>
 <box id='b' size='1,2,1' movable='true' mass='3'><body position='2,2,0' orientation='5,0,0'/></box>
 <cylinder id='c' radius='0.5' movable='true' mass='3'><body position='-2,2,0'/></cylinder>
 <foot-bot id='f'><body position='0,0,0'/></foot-bot>
@@ -240,13 +284,25 @@ PATHS = {
     "box": "arena/box",
     "cylinder": "arena/cylinder",
     "robot": "arena/foot-bot",
+    "controller": "controllers/code",
+    "actuators": "controllers/code/actuators",
+    "sensors": "controllers/code/sensors",
     "body": "arena/box/body",
     "distribute": "arena/distribute",
     "method": "arena/distribute/position",
     "entity": "arena/distribute/entity",
 }
 BODY = "<body position='1,1,0'/>"
+LIT = "<actuators><leds/></actuators>"
+SEEING = "<sensors><colored_blob_omnidirectional_camera/></sensors>"
 VALUES = {
+    (
+        "argos-configuration",
+        "controllers",
+    ): f"<controllers><code id='c'>{LIT}</code></controllers>",
+    ("controller", "actuators"): LIT,
+    ("controller", "sensors"): SEEING,
+    ("robot", "controller"): "<controller config='c'/>",
     ("argos-configuration", "framework"): "<framework/>",
     ("argos-configuration", "arena"): "<arena/>",
     ("experiment", "random_seed"): "9",
@@ -281,7 +337,11 @@ VALUES = {
     },
     ("entity", "e-puck"): "<e-puck id='other'/>",
 }
-CHILDREN = {"body", "leds", "position", "controller", "entity", "orientation"}
+CHILDREN = {
+    *("body", "leds", "position", "controller", "entity", "orientation", "params"),
+    *KEYS.kinds["actuators"],
+    *KEYS.kinds["sensors"],
+}
 METHODS = {
     "mean": "gaussian",
     "std_dev": "gaussian",
@@ -304,6 +364,11 @@ def test_each_key_is_read_or_named(kind: str, key: str) -> None:
         )
     if kind == "entity" and key in ("box", "cylinder", *ROBOTS) and key != "e-puck":
         base = BASE.replace("<e-puck id='e'/>", "")
+    robot = "<foot-bot id='f'>"
+    if kind == "robot" and key == "controller":
+        base = BASE.replace("<actuators/>", LIT)
+    elif kind in ("controller", "actuators", "sensors") or key == "controllers":
+        base = BASE.replace(robot, f"{robot}<controller config='c'/>")
     if key == "max_trials":
         # Few places are free here, so the number of trials decides how many fit.
         base = BASE.replace("min='-2,-2,0' max='2,0,0'", "min='0,0,0' max='.13,.13,0'")

@@ -25,6 +25,7 @@ from botyard.geometry import Outline, Pose
 from botyard.model import library
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.floor import MAX_PIXELS, Floor, FloorPicture
+from botyard.model.robot import RobotSpec
 from botyard.model.world import Settings, World
 from botyard.names import shown
 from botyard.numerics.elementary import hypot
@@ -36,6 +37,8 @@ MAX_TRIALS: Final = 1000
 FLOOR_FRICTION: Final = 0.5
 ROBOTS: Final = {"foot-bot": "foot-bot", "e-puck": "e-puck", "kheperaiv": "khepera4"}
 """Shipped models of robots by their element."""
+RINGS: Final = {"foot-bot": (12, 0.085), "e-puck": (8, 0.035), "kheperaiv": (3, 0.03)}
+"""Number of LEDs of robots, and radius of their ring, m (users' guides of the robots)."""
 
 
 def fits(source: Source) -> bool:
@@ -62,6 +65,9 @@ class _Reader:
         self._draw = random.Random("0 argos")
         # Centres and radii of entities so far: drawn places keep clear of them.
         self._discs: list[tuple[float, float, float]] = []
+        # Actuators and sensors by the name of their controller.
+        self._devices: dict[str, set[str]] = {}
+        self._models: dict[str, RobotSpec] = {}
 
     def run(self, root: Element) -> World:
         if root.tag != "argos-configuration":
@@ -86,6 +92,9 @@ class _Reader:
         floor = arena.child("floor")
         if floor is not None:
             self._floor(floor)
+        controllers = root.child("controllers")
+        if controllers is not None:
+            self._controllers(controllers)
         # Entities with places come first, so that drawn ones keep clear of them.
         for child in arena.children:
             if child.tag in ("box", "cylinder", *ROBOTS):
@@ -93,6 +102,45 @@ class _Reader:
         for child in arena.named("distribute"):
             self._distribute(child)
         return self._builder.world(settings)
+
+    def _controllers(self, element: Element) -> None:
+        """Read which devices controllers use."""
+        for one in element.children:
+            KEYS.check("controller", one.keys(), self._notes)
+            found = self._devices.setdefault(one.attributes.get("id", ""), set())
+            for kind in ("actuators", "sensors"):
+                for part in one.named(kind):
+                    KEYS.check(kind, part.keys(), self._notes)
+                    found.update(child.tag for child in part.children)
+
+    def _spec(self, element: Element) -> RobotSpec:
+        """Return the model of a robot with the devices that its controller uses."""
+        model = ROBOTS[element.tag]
+        controller, reach = element.child("controller"), element.attribute("rab_range")
+        config = None if controller is None else controller.attributes.get("config")
+        used = set[str]() if config is None else self._devices.get(config)
+        if used is None:
+            self._notes.add(
+                f"config {config}",
+                element,
+                f'"{shown(str(config), 60)}" is left out: no controller has this id',
+            )
+            used = set()
+        tables = []
+        if "leds" in used:
+            count, radius = RINGS[element.tag]
+            tables.append(f"[leds]\ncount = {count}\nradius = {radius}")
+        if "colored_blob_omnidirectional_camera" in used:
+            tables.append("[omni_camera]")
+        if reach is not None:
+            far = reach.number(1e-3, 1e6)
+            tables.append(f"[range_and_bearing]\nrange = {far!r}")
+        if not tables:
+            return library.load_robot(model)
+        text = "\n".join([f'extends = "{model}"', *tables])
+        if text not in self._models:
+            self._models[text] = library.parse_robot(text, element.tag)
+        return self._models[text]
 
     def _floor(self, element: Element) -> None:
         """Read the picture of the floor, which covers the arena."""
@@ -184,8 +232,7 @@ class _Reader:
         self._discs.append((at.x, at.y, reach))
         if element.tag in ROBOTS:
             KEYS.check("robot", element.keys(), self._notes)
-            spec = library.load_robot(ROBOTS[element.tag])
-            self._builder.robot(spec, name, at, element)
+            self._builder.robot(self._spec(element), name, at, element)
             return
         KEYS.check(element.tag, element.keys(), self._notes)
         movable, mass = element.attribute("movable"), element.attribute("mass")

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from botyard.formats.importers.keys import Keys, left_out, read
+from botyard.formats.importers.keys import Keys, left_out, read, silent
 
 _ENGINE = "botyard has its own engine"
+_CODE = "code of ARGoS does not run"
+_MODEL = "the model has it"
 _BODY = {
     "id": read("name"),
     "body": read("position and orientation"),
@@ -23,10 +25,8 @@ KEYS: Final = Keys(
         "argos-configuration": {
             "framework": read("times and seed"),
             "arena": read("walls, objects and robots"),
-            **dict.fromkeys(
-                ("controllers", "loop_functions", "optimization"),
-                left_out("code of ARGoS does not run"),
-            ),
+            "controllers": read("devices of robots; their code does not run"),
+            **dict.fromkeys(("loop_functions", "optimization"), left_out(_CODE)),
             **dict.fromkeys(("physics_engines", "media"), left_out(_ENGINE)),
             "visualization": left_out("affects only the drawing"),
         },
@@ -46,7 +46,7 @@ KEYS: Final = Keys(
             "e-puck": read("the model `e-puck`"),
             "kheperaiv": read("the model `khepera4`"),
             "floor": read("picture of the floor"),
-            "light": left_out("lights are not simulated"),
+            "light": left_out("only robots have lamps: the device `leds` of a model"),
             "positional_indices": left_out(_ENGINE),
         },
         "floor": {
@@ -64,14 +64,64 @@ KEYS: Final = Keys(
         "robot": {
             "id": read("name"),
             "body": read("position and orientation"),
+            "controller": read("`config`: the devices of that controller"),
+            "rab_range": read("range of `range_and_bearing`, m"),
+            "rab_data_size": left_out("messages have up to 32 bytes"),
+            "omnidirectional_camera_aperture": left_out("the camera sees 1 m far"),
+        },
+        "controller": {
+            "id": read("`config` of robots"),
+            "library": left_out(_CODE),
+            "params": left_out(_CODE),
+            "actuators": read("devices"),
+            "sensors": read("devices"),
+        },
+        "actuators": {
+            "leds": read(
+                "the ring `leds`: 12 of a foot-bot, 8 of an e-puck, 3 of a kheperaiv"
+            ),
+            "differential_steering": silent("robots drive"),
+            "range_and_bearing": silent(_MODEL),
             **dict.fromkeys(
                 (
-                    "controller",
-                    "rab_range",
-                    "rab_data_size",
-                    "omnidirectional_camera_aperture",
+                    "footbot_turret",
+                    "footbot_gripper",
+                    "footbot_distance_scanner",
+                    "quadrotor_position",
                 ),
-                left_out("code of ARGoS does not run"),
+                left_out("no model has it"),
+            ),
+        },
+        "sensors": {
+            "colored_blob_omnidirectional_camera": read("an `omni_camera`"),
+            **dict.fromkeys(
+                (
+                    "range_and_bearing",
+                    "differential_steering",
+                    "positioning",
+                    "footbot_proximity",
+                    "footbot_motor_ground",
+                    "epuck_proximity",
+                    "epuck_ground",
+                    "kheperaiv_proximity",
+                    "kheperaiv_ground",
+                    "kheperaiv_ultrasound",
+                ),
+                silent(_MODEL),
+            ),
+            **dict.fromkeys(
+                ("footbot_light", "epuck_light", "kheperaiv_light"),
+                left_out("lights are not simulated"),
+            ),
+            **dict.fromkeys(
+                (
+                    "footbot_base_ground",
+                    "footbot_distance_scanner",
+                    "footbot_turret_encoder",
+                    "kheperaiv_lidar",
+                    "battery",
+                ),
+                left_out("no model has it"),
             ),
         },
         "body": {
