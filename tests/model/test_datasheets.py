@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from botyard.devices.rangebearing import payload
+from botyard.model.floor import Floor, FloorZone
 from botyard.model.kinematics import Drive
 from botyard.model.library import load_robot
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.sim.simulation import Robot, Simulation
 
 
@@ -246,6 +249,121 @@ def test_devices_are_on_the_body(name: str) -> None:
     poses += [t.pose for t in spec.sonar.transducers] if spec.sonar else []
     for pose in poses:
         assert abs(pose.x) <= length + 0.01 and abs(pose.y) <= width + 0.01, pose
+
+
+IMUS = {
+    # Pose, m; deviations of turn rate and acceleration at the rate of messages.
+    "turtlebot3-burger": ((-0.032, 0.0), 2e-4, 1.7e-2, 200.0),
+    "turtlebot3-waffle": ((0.0, 0.0), 2e-4, 1.7e-2, 200.0),
+    "create3": ((0.0506, 0.0437), 0.0, 0.0, 0.0),
+    "turtlebot4": ((0.0506, 0.0437), 0.0, 0.0, 0.0),
+    "jackal": ((0.0, 0.0), 0.0, 0.0, 0.0),
+    "husky": ((0.19, 0.0), 0.0, 0.0, 0.0),
+    "ridgeback": ((0.2085, -0.2902), 0.0, 0.0, 0.0),
+    "mir250": ((0.0, 0.0), 1.7e-4, 1.7e-4, 50.0),
+}
+CLIFFS = ((0.06, 0.145), (0.16, 0.045), (0.16, -0.045), (0.06, -0.145))
+SPOTS = {
+    "create3": ("cliff_sensor", CLIFFS),
+    "turtlebot4": ("cliff_sensor", CLIFFS),
+    "e-puck": ("line_sensor", ((0.03, 0.009), (0.03, 0.0), (0.03, -0.009))),
+    "thymio": ("line_sensor", ((0.072, 0.012), (0.072, -0.012))),
+    "foot-bot": (
+        "line_sensor",
+        ((0.063, 0.0116), (-0.063, 0.0116), (-0.063, -0.0116), (0.063, -0.0116)),
+    ),
+    "khepera4": (
+        "line_sensor",
+        ((0.0206, 0.059), (0.0614, 0.01), (0.0614, -0.01), (0.0206, -0.059)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMUS)
+def test_inertial_units(name: str) -> None:
+    """On a circle the unit measures the turn rate and the acceleration of its place."""
+    (x, y), rate_noise, accel_noise, rate = IMUS[name]
+    robot, sheet = alone(name), SHEETS[name]
+    v, w = 0.5 * sheet.top[0], 0.5 * sheet.top[2]
+    robot.command(v=v, w=w)
+    settle(robot)
+    found = robot.simulation.robots["ann"].devices["imu"]
+    spec = found.spec
+    assert (spec.pose.x, spec.pose.y, spec.update_rate) == (x, y, rate)
+    if rate:
+        shares = (spec.gyro_noise, spec.accel_noise)
+        assert [one * math.sqrt(rate) for one in shares] == pytest.approx(
+            [rate_noise, accel_noise], rel=0.02
+        )
+    count = 400
+    rates, axes = [], []
+    for _ in range(count):
+        robot.simulation.step()
+        read = found.read()
+        rates.append(read.turn_rate)
+        axes.append(read.acceleration[:2])
+    noise = 1.0 / math.sqrt(count * STEP)
+    assert sum(rates) / count == pytest.approx(
+        w, abs=1e-9 + 5.0 * spec.gyro_noise * noise
+    )
+    # Centripetal: towards the centre at (0, v / w) of the frame.
+    expected = (-w * w * x, w * w * (v / w - y))
+    means = [sum(axis) / count for axis in zip(*axes, strict=True)]
+    # A mean over a step is a chord, shorter by (w dt)² / 24.
+    slack = (
+        1e-9 + 5.0 * spec.accel_noise * noise + (w * STEP) ** 2 * math.hypot(*expected)
+    )
+    assert means == pytest.approx(expected, abs=slack)
+
+
+@pytest.mark.parametrize("name", SPOTS)
+def test_sensors_of_the_floor(name: str) -> None:
+    """Each spot, and no other one, sees a mark or a hole that is under it."""
+    kind, spots = SPOTS[name]
+    for k, (x, y) in enumerate(spots):
+        corners = ((x - 1e-3, y - 1e-3), (x + 2e-3, y - 1e-3), (x - 1e-3, y + 2e-3))
+        mark = FloorZone(corners=corners, color="#000000", hole=True)
+        sim = Simulation(Scene(floor=Floor(color="#ffffff", zones=(mark,))), step=STEP)
+        robot = sim.add_robot(name, "ann", pose=(0.0, 0.0, 0.0))
+        sim.step()
+        seen = robot.devices[kind].read()
+        found = seen if kind == "cliff_sensor" else seen.brightness < 0.5
+        assert list(found) == [i == k for i in range(len(spots))]
+
+
+@pytest.mark.parametrize(
+    ("name", "reach"), [("e-puck", 0.8), ("foot-bot", 6.0), ("khepera4", 3.0)]
+)
+def test_reach_of_messages(name: str, reach: float) -> None:
+    sim = Simulation(step=STEP)
+    ann = sim.add_robot(name, "ann", pose=(0.0, 0.0, 0.0))
+    for k, share in enumerate((0.99, 1.01)):
+        bob = sim.add_robot(
+            name, f"bob{k}", pose=(0.0, (1 - 2 * k) * share * reach, 0.0)
+        )
+        bob.devices["range_and_bearing"].write(**payload(bytes([k])))
+    sim.step(2)
+    assert [one.data for one in ann.devices["range_and_bearing"].read()] == [b"\0"]
+
+
+def test_ultrasonic_sensors_of_the_khepera() -> None:
+    """Five rays of 0.25 to 2 m, at the front half of the disc."""
+    sim = Simulation(step=STEP)
+    robot = sim.add_robot("khepera4", "ann", pose=(0.0, 0.0, 0.0))
+    kinds = [one.type for one in robot.spec.devices].count("ultrasonic")
+    assert kinds == 5
+    bearings = (90, 45, 0, -45, -90)
+    names = [one for one in robot.devices if one.startswith("ultrasonic")]
+    for bearing, device in zip(bearings, names, strict=True):
+        angle = math.radians(bearing)
+        sim = Simulation(step=STEP)
+        robot = sim.add_robot("khepera4", "ann", pose=(0.0, 0.0, 0.0))
+        place = ((0.0704 + 1.1) * math.cos(angle), (0.0704 + 1.1) * math.sin(angle))
+        sim.add_robot("khepera4", "bob", pose=(*place, angle))
+        sim.step()
+        ranges = {one: robot.devices[one].read() for one in names}
+        assert ranges.pop(device) == pytest.approx(1.1 - 0.0713, abs=2e-3)
+        assert set(ranges.values()) == {2.0}
 
 
 def test_swarm_robots_see_a_neighbour() -> None:
