@@ -7,6 +7,8 @@ a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at 
 rad/s. Scenes: ``arena``, an open square with walls, 4 m² a robot; hospitals, the dark
 pixels of a picture; ``warehouse``, the shipped map.
 
+Cars and trains then drive in the same arena, in turns with robots of differential drive.
+
 Stage's figures are from another machine. They are scaled by the speed of the C kernel of
 `bench.reference`, which is known there and measured here in the same run.
 """
@@ -16,6 +18,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -26,11 +30,13 @@ from bench.reference import Yardstick
 from botyard.engine.bodyspec import robot_body
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
-from botyard.model.kinematics import Axes, MotionLimits
+from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.model.steeredaxle import Steering
 from botyard.model.tracing import squares_to_segments
+from botyard.model.trailers import TrailerSpec
 from botyard.sim.simulation import Simulation
 
 RING = ((0.069, 0.136, 90), (0.114, 0.119, 50), (0.148, 0.078, 30), (0.166, 0.027, 10))
@@ -61,6 +67,22 @@ and the floor set for botyard.
 """
 
 
+BOX = ((-0.22, -0.19), (0.22, -0.19), (0.22, 0.19), (-0.22, 0.19))
+AXLE = Steering(wheelbase=0.3, limit=math.radians(40.0), rate=2.0)
+DRIVES: dict[str, dict[str, Any]] = {
+    "differential": {},
+    "ackermann": {"drive": Drive.ACKERMANN, "steering": AXLE},
+    "tricycle": {"drive": Drive.TRICYCLE, "steering": AXLE},
+    "tugger with a trailer": {
+        "drive": Drive.TRICYCLE,
+        "steering": AXLE,
+        "trailers": (TrailerSpec(outline=BOX, hitch=0.3, length=0.5),),
+    },
+}
+"""Drives that are compared with the first one: fields of the model. All have one body."""
+DRIVE_ROBOTS, DRIVE_SECONDS = 1000, 3.0
+
+
 def ring() -> SonarSpec:
     quarter = [(x, y, math.radians(a)) for x, y, a in RING]
     back = [(-0.089 - x, y, math.pi - a) for x, y, a in quarter]
@@ -83,7 +105,7 @@ def spec(sensor: str, r_max: float = 8.0) -> RobotSpec:
     )
     return RobotSpec(
         name="base",
-        outline=((-0.22, -0.19), (0.22, -0.19), (0.22, 0.19), (-0.22, 0.19)),
+        outline=BOX,
         limits=MotionLimits(
             max_speed=Axes(1.0, 0.0, math.pi), accel=Axes(), decel=Axes()
         ),
@@ -264,10 +286,12 @@ class Run:
         sensor: str,
         r_max: float = 8.0,
         threads: int = 1,
+        **fields: Any,
     ) -> None:
-        self.sim = Simulation(scene, seed=1, threads=threads)
-        n = len(poses)
-        robots = self.sim.add_robots(spec(sensor, r_max), poses)
+        self.sim = Simulation(scene, seed=1, threads=threads, warn=lambda _: None)
+        robots = self.sim.add_robots(replace(spec(sensor, r_max), **fields), poses)
+        # With trailers, which ignore commands.
+        n = len(self.sim.robots)
         for robot in robots:
             if sensor == "laser":
                 robot.laser.subscribe("bench")
@@ -319,6 +343,34 @@ def measure(name: str, sensor: str, n: int, seconds: float) -> Row | None:
     }
 
 
+def compare_drives(n: int, seconds: float, rounds: int = 5) -> dict[str, float]:
+    """Return the CPU seconds for a simulated second by drive: the least of some stretches,
+    which the drives make in turns.
+    """
+    runs = {name: Run(*arena(n), "none", **DRIVES[name]) for name in DRIVES}
+    best = dict.fromkeys(runs, math.inf)
+    for run in runs.values():
+        run.step(10)
+    for _ in range(rounds):
+        for name, run in runs.items():
+            began = time.process_time()
+            run.step(round(seconds * 10))
+            best[name] = min(best[name], (time.process_time() - began) / seconds)
+    return best
+
+
+def print_drives(n: int, seconds: float) -> None:
+    """Print the CPU time of each drive as a ratio to the first one."""
+    cpu = apart("bench.scenes", f"compare_drives({n}, {seconds})")
+    first = next(iter(cpu))
+    for name, value in cpu.items():
+        print(
+            f"   arena, {n} robots, {name:22} {value:11.5f} CPU s/sim s   "
+            f"{value / cpu[first]:5.2f} x {first}",
+            flush=True,
+        )
+
+
 def main() -> None:
     yardstick = Yardstick()
     yardstick.measure()
@@ -352,4 +404,5 @@ def main() -> None:
             flush=True,
         )
 
+    print_drives(DRIVE_ROBOTS, DRIVE_SECONDS)
     print(f"   {yardstick}")

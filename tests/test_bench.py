@@ -71,6 +71,9 @@ def small_spans(patch: Patch, _: Path) -> None:
 def small_scenes(*_: object) -> None:
     for sensor in ("none", "sonar", "laser"):
         assert scenes.measure("arena", sensor, 4, 0.2) is not None
+    cpu = scenes.compare_drives(4, 0.2, 1)
+    assert set(cpu) == set(scenes.DRIVES) and min(cpu.values()) > 0.0
+    scenes.print_drives(4, 0.2)
 
 
 def small_threads(patch: Patch, _: Path) -> None:
