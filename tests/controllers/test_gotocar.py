@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -156,7 +157,7 @@ def test_the_tightest_arc_of_a_train() -> None:
     one = TrailerSpec(outline=box, hitch=0.5, length=1.0, limit=0.5)
     radius = train_radius((one,), 0.2)
     behind = math.sqrt(radius**2 + 0.25 - 1.0)
-    assert math.atan(0.5 / radius) + math.atan(1.0 / behind) == pytest.approx(0.25)
+    assert math.atan(0.5 / radius) + math.atan(1.0 / behind) == pytest.approx(0.5)
     assert train_radius((), 0.7) == 0.7
     assert train_radius((one, one), 0.2) > radius
 
@@ -169,6 +170,130 @@ def test_a_robot_with_trailers_drives_forward_to_its_goal() -> None:
     speeds = drive(sim, robot, 60.0)
     assert trip_of(robot).state is TripState.ARRIVED
     assert min(speeds) >= 0.0
+
+
+def tugger(trailers: int) -> RobotSpec:
+    """Return the shipped tugger with trailers as the docs show them."""
+    tables = [
+        f"""[[trailers]]
+outline = [[-0.6, -0.4], [0.6, -0.4], [0.6, 0.4], [-0.6, 0.4]]
+hitch = {0.7 if k else 0.45}
+length = 1.1
+limit_deg = 70"""
+        for k in range(trailers)
+    ]
+    return parse_robot("\n".join(['extends = "tugger"', *tables]), "tug")
+
+
+@pytest.mark.parametrize("trailers", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("world", "start", "goal"),
+    [
+        # The gate, with its heading, beside the start: the train turns round.
+        ("warehouse", (6.0, 16.0, math.pi / 2), (3.5, 13.6, math.pi)),
+        ("warehouse", (6.0, 16.0, math.pi / 2), (20.7, 19.0)),
+        ("depot", (10.0, 3.0, 0.0), (24.0, 10.5)),
+    ],
+)
+def test_a_tugger_with_trailers_reaches_goals_in_shipped_worlds(
+    world: str, start: Pose, goal: tuple[float, ...], trailers: int
+) -> None:
+    sim = Simulation.load(world, step=0.05, odometry_error="none")
+    for name in list(sim.robots):
+        sim.remove_robot(name)
+    robot = sim.add_robot(tugger(trailers), name="t", pose=start)
+    robot.go_to(*goal, speed=1.0)
+    train = list(sim.robots.values())
+    assert len(train) == 1 + trailers
+    speeds = []
+    for _ in range(int(60.0 / sim.dt)):
+        sim.step()
+        speeds.append(robot.velocity.vx)
+        assert not any(one.stalled for one in train)
+        if trip_of(robot).state is TripState.ARRIVED:
+            break
+    assert trip_of(robot).state is TripState.ARRIVED
+    assert trip_of(robot).replans == 0
+    assert min(speeds) >= 0.0
+    if len(goal) == 3:
+        error = math.remainder(robot.truth.th - goal[2], 2 * math.pi)
+        assert error == pytest.approx(0.0, abs=0.1)
+
+
+def refused(spec: RobotSpec, width: float, ahead: bool = True) -> str:
+    """Return the message of a trip in a corridor: around its corner to the left, or back."""
+    start = Pose(4.2, 1.0 + width / 2, 0.0)
+    goal = (7.2 - width / 2, 8.5) if ahead else (start.x - 1.0, start.y)
+    lines = [
+        *rectangle(0.0, 0.0, 10.0, 10.0),
+        *rectangle(0.0, 1.0 + width, 7.2 - width, 10.0),
+        [0.0, 1.0, 10.0, 1.0],
+        [7.2, 0.0, 7.2, 10.0],
+    ]
+    sim = Simulation(
+        botyard.Scene(segments=np.array(lines)), odometry_error="none", step=0.05
+    )
+    robot = sim.add_robot(spec, name="t", pose=start)
+    robot.go_to(*goal)
+    sim.step()
+    assert trip_of(robot).state is TripState.NO_PATH
+    message = trip_of(robot).message
+    place = f" to the goal, ({goal[0]:.3f}, {goal[1]:.3f})"
+    assert place in message
+    return message.replace(place, "")
+
+
+def towing(limit: float) -> RobotSpec:
+    return parse_robot(
+        'extends = "p3dx-nolaser"\n[[trailers]]\nhitch = 0.3\nlength = 1.2\n'
+        f"limit_deg = {limit}\n"
+        "outline = [[-0.3, -0.2], [0.3, -0.2], [0.3, 0.2], [-0.3, 0.2]]\n",
+        "towing",
+    )
+
+
+def test_the_message_names_the_width_that_trailers_sweep() -> None:
+    spec = towing(80.0)
+    said = re.fullmatch(
+        r"no path: the trailers sweep more than the free floor on the way; in the tightest "
+        r"turn, of radius (\S+) m, the last trailer runs (\S+) m farther inside, and the "
+        r"train sweeps (\S+) m",
+        refused(spec, 1.2),
+    )
+    assert said
+    radius, off, width = map(float, said.groups())
+    bend = math.radians(80.0) / 1.1
+    behind = math.sqrt(radius**2 + 0.3**2 - 1.2**2)
+    assert math.atan(0.3 / radius) + math.atan(1.2 / behind) == pytest.approx(
+        bend, abs=1e-3
+    )
+    assert off == pytest.approx(radius - behind, abs=2e-3)
+    # From the inner side of the trailer to the outermost corner of the robot.
+    outer = max(math.hypot(x, y - radius) for x, y in spec.outline)
+    assert width == pytest.approx(outer - (behind - 0.2), abs=2e-3)
+
+
+def test_the_message_names_the_limit_of_the_hitches() -> None:
+    assert refused(towing(20.0), 1.2) == (
+        "no path: the hitches of the trailers bend too little for a path; the robot alone "
+        "turns on a radius of 0.055 m, the train on 4.759 m, because hitches bend up to "
+        "20 degrees"
+    )
+
+
+def test_the_message_names_the_reverse_that_trains_do_not_drive() -> None:
+    assert refused(tugger(1), 1.6, ahead=False) == (
+        "no path: a robot with trailers drives no path in reverse"
+    )
+
+
+def test_the_message_names_the_turning_circle_of_the_robot() -> None:
+    # The body is longer than the corridor is wide.
+    for trailers in (0, 1):
+        assert refused(tugger(trailers), 1.6) == (
+            "no path: no path of its turning circle leads the robot; the circle has a "
+            "radius of 0.223 m"
+        )
 
 
 def test_trailers_take_no_commands_and_no_controllers() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +16,7 @@ from botyard.controllers.steering import halt
 from botyard.engine.layout import F8
 from botyard.geometry import Pose, WorldPose
 from botyard.model.robot import RobotSpec
-from botyard.model.trailers import TrailerSpec
+from botyard.model.trailers import TrailerSpec, steady_radii, swept_width
 from botyard.navigation import local
 from botyard.navigation.carplanning import (
     Discs,
@@ -22,13 +24,15 @@ from botyard.navigation.carplanning import (
     discs_of,
     find_car_path,
 )
-from botyard.navigation.planning import BLOCKED, Costmap
-from botyard.numerics.elementary import atan, cosine_sine, hypot
+from botyard.navigation.planning import BLOCKED, Costmap, NoPathError, Obstruction
+from botyard.numerics.elementary import cosine_sine, hypot
 from botyard.sim.simulation import Robot
 from botyard.sim.trips import TripState
+from botyard.units import deg
 
 RESERVE: Final = 1.1
-"""Radius of planned arcs as a multiple of the turning circle: steering can correct then."""
+"""Radius of planned arcs as a multiple of the turning circle, and limit of a hitch as a
+multiple of its greatest angle on a planned path: steering can correct then."""
 LOOKAHEAD: Final = 0.4
 """Distance of the pursued point as a share of the radius of planned arcs."""
 LEAST_LOOKAHEAD_M, MOST_LOOKAHEAD_M = 0.2, 1.5
@@ -37,8 +41,6 @@ LEG_END_M: Final = 0.03
 """Distance from the end of a leg at which the robot changes its direction, m."""
 BRAKING: Final = 0.8
 """Share of the deceleration with which the robot plans to brake."""
-BEND_SHARE: Final = 0.5
-"""Share of the limit of a hitch that planned arcs use."""
 MAX_RADIUS_M: Final = 1000.0
 """Greatest radius of planned arcs, m."""
 TRIES: Final = 3
@@ -75,43 +77,30 @@ def go_to(robot: Robot, seed: int, **options: Any) -> GoTo:
 go_to.__signature__ = inspect.signature(GoTo)  # type: ignore[attr-defined]
 
 
-def train_radius(trailers: tuple[TrailerSpec, ...], least: float) -> float:
+def train_radius(trailers: Sequence[TrailerSpec], least: float) -> float:
     """Return the radius of the tightest arc that a train can drive without end, m.
 
-    In a steady turn the origins of two coupled bodies have the radii R and R₁ =
-    √(R² + a² − d²), and the hitch is bent by atan(a/R) + atan(d/R₁).
+    See `botyard.model.trailers.steady_radii`.
 
     Parameters
     ----------
-    trailers : tuple of TrailerSpec
+    trailers : sequence of TrailerSpec
         Trailers behind the robot.
     least : float
-        Radius of the turning circle of the robot alone, m.
+        Radius of the tightest arc of the robot alone, m.
 
     Returns
     -------
     float
         Radius of the origin of the robot, at most `MAX_RADIUS_M`.
     """
-
-    def fits(radius: float) -> bool:
-        for one in trailers:
-            square = radius * radius + one.hitch * one.hitch - one.length * one.length
-            if square <= 0.0:
-                return False
-            behind = math.sqrt(square)
-            bend = atan(one.hitch / radius) + atan(one.length / behind)
-            if abs(bend) > BEND_SHARE * one.limit:
-                return False
-            radius = behind
-        return True
-
-    low, high = max(least, 1e-3), MAX_RADIUS_M
-    if fits(low):
+    low, high = least, MAX_RADIUS_M
+    if steady_radii(trailers, low) is not None:
         return low
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
+        fits = steady_radii(trailers, middle) is not None
+        low, high = (low, middle) if fits else (middle, high)
     return high
 
 
@@ -132,10 +121,15 @@ class CarGoTo(GoTo):
     def __init__(self, robot: Robot, seed: int, **options: Any) -> None:
         super().__init__(robot, seed, **options)
         spec = robot.spec
-        self._radius = RESERVE * train_radius(
-            spec.trailers, max(spec.kinematics.turning_radius, 0.05)
+        self._trailers = [
+            replace(one, limit=one.limit / RESERVE) for one in spec.trailers
+        ]
+        self._alone = RESERVE * max(spec.kinematics.turning_radius, 0.05)
+        """Radius of the tightest arcs of the robot without its trailers, m."""
+        self._radius = train_radius(self._trailers, self._alone)
+        self._discs: Discs = discs_of(
+            (spec.outline, *spec.parts), *((one.outline,) for one in spec.trailers)
         )
-        self._discs: Discs = discs_of((spec.outline, *spec.parts))
         self._girth = self._discs.radius
         self._lookahead = min(
             max(LOOKAHEAD * self._radius, LEAST_LOOKAHEAD_M), MOST_LOOKAHEAD_M
@@ -154,37 +148,98 @@ class CarGoTo(GoTo):
         return super()._floor(margin, pose)
 
     def _find_path(self, costs: Costmap, pose: WorldPose) -> F8:
-        heading = self._headings[self._route.index]
-        self._way = find_car_path(
-            self._opened(costs, pose),
-            self._discs.offsets,
-            Pose(*pose),
-            self._route.point,
-            heading,
-            self._radius,
-            reverses=not self._robot.spec.trailers,
-        )
+        robot, trailers = self._robot, self._trailers
+        rows = robot.simulation.snapshot.rows
+        train = [
+            rows[name] for name in robot.simulation.core.engine.trailers_of(robot.name)
+        ]
+        places = robot.simulation.snapshot.state.pose[[rows[robot.name], *train]]
+        floor = self._opened(costs, places)
+
+        def search(
+            radius: float, trailers: Sequence[TrailerSpec], *, reverses: bool
+        ) -> F8:
+            return find_car_path(
+                floor,
+                self._discs.offsets[: 1 + len(trailers)],
+                Pose(*pose),
+                self._route.point,
+                self._headings[self._route.index],
+                radius,
+                trailers=trailers,
+                headings=places[1 : 1 + len(trailers), 2].tolist(),
+                reverses=reverses,
+            )
+
+        try:
+            self._way = search(self._radius, trailers, reverses=not trailers)
+        except NoPathError as error:
+            if not trailers or error.reason is not Obstruction.NO_ARC:
+                raise
+            # The cause is the first property of the train without which there is a path.
+            for radius, reverses, reason, note in (
+                (self._radius, False, Obstruction.NO_SWEPT, self._width_note()),
+                (self._alone, False, Obstruction.NO_BEND, self._bend_note()),
+                (self._alone, True, Obstruction.NO_REVERSE, ""),
+            ):
+                try:
+                    search(radius, (), reverses=reverses)
+                except NoPathError as found:
+                    error = found
+                    continue
+                error = NoPathError(reason, self._route.point, note=note)
+                break
+            raise error from None
         path: F8 = self._way[:, :2].copy()
         return path
 
-    def _opened(self, costs: Costmap, pose: WorldPose) -> Costmap:
-        """Return a floor on which the place of the robot itself is free.
+    def _width_note(self) -> str:
+        """Return what the trailers sweep in the tightest planned turn."""
+        spec, radius = self._robot.spec, self._radius
+        radii = steady_radii(spec.trailers, radius)
+        if radii is None:
+            return f"the tightest turn of the train has a radius of {radius:.3f} m"
+        width = swept_width(
+            (spec.outline, *(one.outline for one in spec.trailers)), radii
+        )
+        off = radius - radii[-1]
+        side = "inside" if off >= 0.0 else "outside"
+        return (
+            f"in the tightest turn, of radius {radius:.3f} m, the last trailer runs "
+            f"{abs(off):.3f} m farther {side}, and the train sweeps {width:.3f} m"
+        )
+
+    def _bend_note(self) -> str:
+        """Return how much tighter the robot turns without its trailers."""
+        limits = ", ".join(f"{deg(one.limit):.0f}" for one in self._robot.spec.trailers)
+        return (
+            f"the robot alone turns on a radius of {self._alone:.3f} m, the train on "
+            f"{self._radius:.3f} m, because hitches bend up to {limits} degrees"
+        )
+
+    def _opened(self, costs: Costmap, places: F8) -> Costmap:
+        """Return a floor on which the places of the robot and its trailers are free.
 
         A robot at a wall is nearer to it than its discs allow.
         """
         free = costs.costs.copy()
-        half = max(abs(y) for _, y in self._robot.spec.outline)
-        c, s = cosine_sine(pose.th)
+        spec = self._robot.spec
+        outlines = [spec.outline, *(one.outline for one in spec.trailers)]
         rows, columns = free.shape
-        reach = max(int(half / costs.resolution), 1)
-        for one in self._discs.offsets:
-            cell = costs.cell((pose.x + one * c, pose.y + one * s))
-            if cell is None:
-                continue
-            i, j = cell
-            j0, j1 = max(j - reach, 0), min(j + reach + 1, rows)
-            i0, i1 = max(i - reach, 0), min(i + reach + 1, columns)
-            free[j0:j1, i0:i1][free[j0:j1, i0:i1] == BLOCKED] = 0
+        for (x, y, th), offsets, outline in zip(
+            places.tolist(), self._discs.offsets, outlines, strict=False
+        ):
+            half = max(abs(side) for _, side in outline)
+            reach = max(int(half / costs.resolution), 1)
+            c, s = cosine_sine(th)
+            for one in offsets:
+                cell = costs.cell((x + one * c, y + one * s))
+                if cell is None:
+                    continue
+                i, j = cell
+                j0, j1 = max(j - reach, 0), min(j + reach + 1, rows)
+                i0, i1 = max(i - reach, 0), min(i + reach + 1, columns)
+                free[j0:j1, i0:i1][free[j0:j1, i0:i1] == BLOCKED] = 0
         return Costmap(free, costs.x, costs.y, costs.resolution)
 
     def _arrive(self, pose: WorldPose) -> None:
@@ -373,7 +428,7 @@ class CarGoTo(GoTo):
             if gone > ahead:
                 break
             c, s = cosine_sine(th)
-            for one in self._discs.offsets:
+            for one in self._discs.offsets[0]:
                 dx, dy = others[:, 0] - x - one * c, others[:, 1] - y - one * s
                 gaps = np.sqrt(dx * dx + dy * dy) - radii - self._discs.radius
                 if (gaps < self._safety).any():

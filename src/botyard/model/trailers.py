@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.parameters import check_types, parameter, range_problems
 from botyard.names import MAX_NAME
-from botyard.numerics.elementary import cosine_sine
+from botyard.numerics.elementary import atan, cosine_sine, hypot
 from botyard.units import from_deg, wrap_angle
 
 MAX_TRAILERS: Final = 3
@@ -89,6 +91,69 @@ class TrailerSpec:
         )
 
 
+def steady_radii(
+    trailers: Sequence[TrailerSpec], radius: float
+) -> tuple[float, ...] | None:
+    """Return the radii on which the bodies of a train drive a circle without end, m.
+
+    The hitch is a behind the origin of a body on the radius R, and at a right angle to it;
+    the axle of the trailer, on R₁, is d from the hitch at a right angle to that axle:
+
+        R₁² = R² + a² − d²
+
+    R − R₁ is the off-tracking of the trailer (Sayers, "Vehicle offtracking models",
+    Transportation Research Record 1052, 1986). The hitch is bent by atan(a/R) + atan(d/R₁).
+
+    Parameters
+    ----------
+    trailers : sequence of TrailerSpec
+        Trailers behind the robot.
+    radius : float
+        Radius of the origin of the robot, above 0, m.
+
+    Returns
+    -------
+    tuple of float or None
+        Radius of the origins of the robot and of each trailer, m. None: a hitch would bend
+        beyond its limit.
+    """
+    radii = [radius]
+    for one in trailers:
+        square = radius * radius + one.hitch * one.hitch - one.length * one.length
+        if square <= 0.0:
+            return None
+        behind = math.sqrt(square)
+        if abs(atan(one.hitch / radius) + atan(one.length / behind)) > one.limit:
+            return None
+        radius = behind
+        radii.append(radius)
+    return tuple(radii)
+
+
+def swept_width(outlines: Sequence[Outline], radii: Sequence[float]) -> float:
+    """Return the width of the ring that bodies sweep on a circle to the left, m.
+
+    Parameters
+    ----------
+    outlines : sequence of outlines
+        Polygon of each body in its frame, m.
+    radii : sequence of float
+        Radius of the origin of each body, m, see `steady_radii`.
+    """
+    inner, outer = math.inf, 0.0
+    for outline, radius in zip(outlines, radii, strict=True):
+        corners = [(x, y - radius) for x, y in outline]
+        outer = max(outer, *(hypot(x, y) for x, y in corners))
+        for (x, y), (x1, y1) in pairwise((*corners, corners[0])):
+            # The point of the edge that is nearest to the centre of the circle.
+            dx, dy = x1 - x, y1 - y
+            square = dx * dx + dy * dy
+            share = -(x * dx + y * dy) / square if square > 0.0 else 0.0
+            share = min(max(share, 0.0), 1.0)
+            inner = min(inner, hypot(x + share * dx, y + share * dy))
+    return outer - inner
+
+
 def trailer_name(robot: str, k: int) -> str:
     """Return the name of a trailer in the world.
 
@@ -125,6 +190,8 @@ __all__ = [
     "MAX_BEND",
     "MAX_TRAILERS",
     "TrailerSpec",
+    "steady_radii",
+    "swept_width",
     "trailer_name",
     "trailer_poses",
 ]

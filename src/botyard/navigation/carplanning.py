@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.geometry import Outline, Pose
+from botyard.model.trailers import TrailerSpec
 from botyard.navigation.kernels import carplanning as kernels
-from botyard.navigation.kernels.carplanning import EXHAUSTED, CarRules, Tree
+from botyard.navigation.kernels.carplanning import EXHAUSTED, CarRules, Train, Tree
 from botyard.navigation.kernels.planning import Search
 from botyard.navigation.planning import BLOCKED, Costmap, NoPathError, Obstruction
 from botyard.numerics.elementary import hypot
@@ -37,37 +38,49 @@ SPACING_M: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Discs:
-    """Equal discs on the x axis of a body that cover it.
+    """Equal discs on the x axes of a robot and its trailers that cover them.
 
     Attributes
     ----------
     radius : float
         Radius of each disc, m.
-    offsets : tuple of float
-        Places of the centres in front of the origin, m.
+    offsets : tuple of tuple of float
+        Places of the centres in front of the origin of each body, m: the robot, then its
+        trailers. All have the same number.
     """
 
     radius: float
-    offsets: tuple[float, ...]
+    offsets: tuple[tuple[float, ...], ...]
 
 
-def discs_of(parts: Sequence[Outline]) -> Discs:
-    """Return discs that cover a body.
+def discs_of(*bodies: Sequence[Outline]) -> Discs:
+    """Return discs that cover a robot and its trailers.
 
     Parameters
     ----------
-    parts : sequence of outlines
-        Polygons of the body in its frame, m.
+    *bodies : sequence of outlines
+        Polygons of each body in its frame, m.
     """
-    xs = [x for part in parts for x, _ in part]
-    half = max(abs(y) for part in parts for _, y in part)
-    low, size = min(xs), max(xs) - min(xs)
-    # Discs a little wider than the body: more of them would gain little.
-    count = min(MAX_DISCS, max(1, math.ceil(size / max(1.2 * half, 1e-3))))
-    width = size / count
+    spans = []
+    for parts in bodies:
+        xs = [x for part in parts for x, _ in part]
+        half = max(abs(y) for part in parts for _, y in part)
+        spans.append((min(xs), max(xs) - min(xs), half))
+    # Discs a little wider than the bodies: more of them would gain little.
+    counts = [
+        min(MAX_DISCS, max(1, math.ceil(size / max(1.2 * half, 1e-3))))
+        for _, size, half in spans
+    ]
+    count = max(counts)
     return Discs(
-        hypot(half, 0.5 * width),
-        tuple(low + (k + 0.5) * width for k in range(count)),
+        max(
+            hypot(half, 0.5 * size / count)
+            for (_, size, half), count in zip(spans, counts, strict=True)
+        ),
+        tuple(
+            tuple(low + (k + 0.5) * size / count for k in range(count))
+            for low, size, _ in spans
+        ),
     )
 
 
@@ -85,17 +98,19 @@ def check_distance(start: Sequence[float], goal: tuple[float, float]) -> None:
         The goal is farther than `MAX_DISTANCE_M`.
     """
     if hypot(goal[0] - start[0], goal[1] - start[1]) > MAX_DISTANCE_M:
-        raise NoPathError(Obstruction.GOAL_FAR, goal, None)
+        raise NoPathError(Obstruction.GOAL_FAR, goal)
 
 
 def find_car_path(
     costs: Costmap,
-    offsets: Sequence[float],
+    offsets: Sequence[Sequence[float]],
     start: Pose,
     goal: tuple[float, float],
     heading: float | None,
     radius: float,
     *,
+    trailers: Sequence[TrailerSpec] = (),
+    headings: Sequence[float] = (),
     reverses: bool = True,
     max_states: int = MAX_STATES,
 ) -> F8:
@@ -104,9 +119,10 @@ def find_car_path(
     Parameters
     ----------
     costs : Costmap
-        Raster on which each disc of the body is a point.
-    offsets : sequence of float
-        Places of the discs on the x axis of the body, m, see `discs_of`.
+        Raster on which each disc of a body is a point.
+    offsets : sequence of sequences of float
+        Places of the discs on the x axis of the robot and of each trailer, m, see
+        `discs_of`.
     start : Pose
         Pose of the robot, m, m, rad.
     goal : (float, float)
@@ -115,6 +131,10 @@ def find_car_path(
         Heading at the goal, rad; None: any.
     radius : float
         Radius of the tightest arc, m, above 0.
+    trailers : sequence of TrailerSpec
+        Trailers, which are free and within the limits of their hitches on the whole path.
+    headings : sequence of float
+        Their headings at the start, rad.
     reverses : bool
         Whether the robot may also drive in reverse.
     max_states : int
@@ -151,6 +171,8 @@ def find_car_path(
         curvature=1.0 / radius,
         # A move leaves its cell of the lattice.
         stride=1.5 * edge,
+        # Trailers follow in steps that are short compared with their drawbars.
+        step=min([costs.resolution, *(0.5 * one.length for one in trailers)]),
         back=BACK,
         switch=SWITCH * radius,
         bend=BEND,
@@ -165,20 +187,27 @@ def find_car_path(
     search, tree = (
         _search(max_states),
         Tree(
-            pose=np.empty((max_states, 3)),
+            pose=np.empty((max_states, 3 + len(trailers))),
             move=np.zeros((max_states, 2)),
             node=np.zeros(max_states, np.int32),
             state=np.zeros(rules.columns * rules.rows * HEADINGS, np.int32),
             shot=np.zeros((3, 3)),
-            work=np.zeros((4, 3)),
+            arc=np.zeros((2, 3)),
+            work=np.zeros((3, 3 + len(trailers))),
             parts=np.zeros((3, 2)),
+            ends=np.zeros((2, 3)),
         ),
     )
     found = kernels.plan_car(
         costs.costs,
-        np.array(offsets, np.float64),
+        Train(
+            np.array(offsets, np.float64),
+            np.array(
+                [(one.hitch, one.length, one.limit) for one in trailers], np.float64
+            ).reshape(-1, 3),
+        ),
         field.length,
-        np.array(start, np.float64),
+        np.array([*start, *headings], np.float64),
         np.array([*goal, 0.0 if heading is None else heading]),
         rules,
         search,
@@ -188,7 +217,7 @@ def find_car_path(
         raise NoPathError(
             Obstruction.NO_TIME if found == EXHAUSTED else Obstruction.NO_ARC,
             goal,
-            None,
+            note=f"the circle has a radius of {radius:.3f} m",
         )
 
     chain = [found]

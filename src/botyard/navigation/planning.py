@@ -46,6 +46,9 @@ class Obstruction(Enum):
     GOAL_FAR = "the goal is too far from the robot: arcs are planned up to 10 km"
     NO_ARC = "no path of its turning circle leads the robot to the goal"
     NO_TIME = "the search for a path of its turning circle took too long, to the goal"
+    NO_BEND = "the hitches of the trailers bend too little for a path to the goal"
+    NO_REVERSE = "a robot with trailers drives no path in reverse to the goal"
+    NO_SWEPT = "the trailers sweep more than the free floor on the way to the goal"
 
 
 class NoPathError(WorldError):
@@ -57,26 +60,37 @@ class NoPathError(WorldError):
         The reason.
     point : (float, float)
         Start or goal that the reason refers to, m.
-    nearest : (float, float) or None
+    nearest : (float, float), optional
         Nearest usable point, m: it is free, and a goal is also reachable. None if there is none.
+    note : str
+        Figures of the reason, without a period.
     """
 
     def __init__(
-        self, reason: Obstruction, point: Point, nearest: Point | None
+        self,
+        reason: Obstruction,
+        point: Point,
+        nearest: Point | None = None,
+        *,
+        note: str = "",
     ) -> None:
-        hint = (
-            ""
-            if nearest is None
-            else f"; the nearest free place is ({nearest[0]:.3f}, {nearest[1]:.3f})"
-        )
+        if nearest is not None:
+            note = f"the nearest free place is ({nearest[0]:.3f}, {nearest[1]:.3f})"
+        hint = f"; {note}" if note else ""
         super().__init__(
             f"no path: {reason.value}, ({point[0]:.3f}, {point[1]:.3f}){hint}"
         )
-        self.reason, self.point, self.nearest = reason, point, nearest
+        self.reason, self.point, self.nearest, self.note = reason, point, nearest, note
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process may raise the error.
-        return type(self), (self.reason, self.point, self.nearest)
+        return _no_path, (self.reason, self.point, self.nearest, self.note)
+
+
+def _no_path(
+    reason: Obstruction, point: Point, nearest: Point | None, note: str
+) -> NoPathError:
+    return NoPathError(reason, point, nearest, note=note)
 
 
 def distances(solid: Bools, reach: float) -> F8:

@@ -37,7 +37,7 @@ def warm_up() -> None:
     around = np.array([[0, 0], [255, 0]], np.uint8)
     Costmap(around, 0.0, 0.0, 1.0).path((0.5, 0.5), (1.5, 1.5))
     floor = Costmap(np.zeros((8, 8), np.uint8), 0.0, 0.0, 0.25)
-    find_car_path(floor, (0.0,), Pose(0.5, 0.5), (1.4, 0.5), 0.0, 0.2, max_states=99)
+    find_car_path(floor, [(0.0,)], Pose(0.5, 0.5), (1.4, 0.5), 0.0, 0.2, max_states=99)
     pose, ranges, far, byte = (
         np.zeros((1, 3)),
         np.ones((1, 1), np.float32),

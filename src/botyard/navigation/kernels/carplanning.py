@@ -10,6 +10,10 @@ leave the queue, an arc and a straight line to the goal, or a path of Dubins to 
 is tried (Dubins, "On curves of minimal length with a constraint on average curvature",
 American Journal of Mathematics 79(3), 1957; words by Shkel, Lumelsky, "Classification of the
 Dubins set", Robotics and Autonomous Systems 34, 2001).
+
+A pose of a train has the headings of its trailers after x, y and θ. They follow each arc as
+in the engine (`botyard.engine.kernels.trains`), so that each trailer is free and each hitch
+within its limit on the whole path.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.engine.kernels.motion import wrap
+from botyard.engine.kernels.trains import bent, twist_between
 from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
 from botyard.navigation.kernels.planning import (
     BLOCKED,
@@ -46,6 +52,22 @@ WORDS = 6
 """Number of paths of Dubins to a pose."""
 
 
+class Train(NamedTuple):
+    """Body of a robot and of its m trailers.
+
+    Attributes
+    ----------
+    discs : (1 + m, k) float64
+        Places of the discs on the x axis of each body, m.
+    hitches : (m, 3) float64
+        Distance of each hitch behind the origin of the body in front, and of the axle from
+        the hitch, m, and greatest angle, rad.
+    """
+
+    discs: F8
+    hitches: F8
+
+
 class CarRules(NamedTuple):
     """Parameters of a search.
 
@@ -59,8 +81,8 @@ class CarRules(NamedTuple):
         Size of the lattice.
     curvature : float
         Greatest curvature, 1/m.
-    stride : float
-        Length of a move, m.
+    stride, step : float
+        Length of a move, and distance of the poses on it that must be free, m.
     back, switch, bend : float
         Cost of a metre in reverse, of a change of direction, m, and share by which the
         tightest arc costs more.
@@ -79,6 +101,7 @@ class CarRules(NamedTuple):
     headings: int
     curvature: float
     stride: float
+    step: float
     back: float
     switch: float
     bend: float
@@ -91,8 +114,8 @@ class Tree(NamedTuple):
 
     Attributes
     ----------
-    pose : (n, 3) float64
-        Poses: m, m, rad.
+    pose : (n, 3 + m) float64
+        Poses: m, m, rad; and headings of m trailers, rad.
     move : (n, 2) float64
         Move that led to each state: direction, 1 or −1, and turn per metre, rad/m.
     node : (n,) int32
@@ -101,10 +124,14 @@ class Tree(NamedTuple):
         1 + state of each cell of the lattice; 0: none.
     shot : (3, 3) float64
         Last part of the path: direction, turn per metre, and length, m.
-    work : (4, 3) float64
-        Workspace for poses and arcs.
+    arc : (2, 3) float64
+        Workspace for arcs.
+    work : (3, 3 + m) float64
+        Workspace for poses.
     parts : (3, 2) float64
         Workspace for a path of Dubins.
+    ends : (2, 3) float64
+        Workspace for the poses before and after a step.
     """
 
     pose: F8
@@ -112,8 +139,10 @@ class Tree(NamedTuple):
     node: I4
     state: I4
     shot: F8
+    arc: F8
     work: F8
     parts: F8
+    ends: F8
 
 
 @inline_kernel
@@ -143,8 +172,21 @@ def advanced(
 
 
 @inline_kernel
+def put_pose(to: F8, pose: F8) -> None:
+    """Copy a pose.
+
+    Parameters
+    ----------
+    to, pose : (3 + m,) float64
+        Output, and pose, see `Tree`.
+    """
+    for k in range(pose.shape[0]):
+        to[k] = pose[k]
+
+
+@inline_kernel
 def is_free_pose(
-    costs: U1, offsets: F8, x: float, y: float, th: float, rules: CarRules
+    costs: U1, discs: F8, row: int, x: float, y: float, th: float, rules: CarRules
 ) -> bool:
     """Return whether all discs of a body are in free cells.
 
@@ -152,17 +194,17 @@ def is_free_pose(
     ----------
     costs : (rows, columns) uint8
         Raster for one disc.
-    offsets : (k,) float64
-        Places of the discs on the x axis of the body, m.
+    discs, row
+        See `Train`, and number of the body.
     x, y, th : float
         Pose of the body, m, m, rad.
     rules : CarRules
         Parameters.
     """
     c, s = cosine_sine(th)
-    for k in range(offsets.shape[0]):
-        i = int(math.floor((x + offsets[k] * c - rules.x) / rules.resolution))
-        j = int(math.floor((y + offsets[k] * s - rules.y) / rules.resolution))
+    for k in range(discs.shape[1]):
+        i = int(math.floor((x + discs[row, k] * c - rules.x) / rules.resolution))
+        j = int(math.floor((y + discs[row, k] * s - rules.y) / rules.resolution))
         if not (0 <= i < costs.shape[1] and 0 <= j < costs.shape[0]):
             return False
         if costs[j, i] == BLOCKED:
@@ -171,24 +213,86 @@ def is_free_pose(
 
 
 @kernel
-def is_free_arc(costs: U1, offsets: F8, start: F8, arc: F8, rules: CarRules) -> bool:
-    """Return whether a body is free on an arc, in steps of a cell.
+def do_trailers_follow(
+    costs: U1, train: Train, pose: F8, at: F8, to: F8, rules: CarRules
+) -> bool:
+    """Move the trailers after their robot, and return whether they are free.
 
     Parameters
     ----------
-    costs, offsets, rules
+    costs, rules
         See `is_free_pose`.
-    start : (3,) float64
-        Pose at the start of the arc, m, m, rad; in-place: pose at its end.
+    train : Train
+        Bodies.
+    pose : (3 + m,) float64
+        In-place: headings of the trailers, rad.
+    at : (3,) float64
+        Pose of the robot before, m, m, rad.
+    to : (3,) float64
+        Pose of the robot after, near the one before, m, m, rad.
+
+    Returns
+    -------
+    bool
+        Whether no trailer is on a blocked cell, and no hitch bends farther beyond its limit.
+    """
+    x, y, th = at[0], at[1], at[2]
+    lx, ly, lth = to[0], to[1], to[2]
+    for m in range(train.hitches.shape[0]):
+        back, drawbar = train.hitches[m, 0], train.hitches[m, 1]
+        vx, vy, w = twist_between(x, y, th, lx, ly, lth)
+        before = wrap(th - pose[3 + m])
+        phi = bent(before, vx, vy, w, back, drawbar)
+        if abs(phi) > train.hitches[m, 2] and abs(phi) > abs(before):
+            return False
+        c, s = cosine_sine(th)
+        c1, s1 = cosine_sine(pose[3 + m])
+        x, y, th = x - back * c - drawbar * c1, y - back * s - drawbar * s1, pose[3 + m]
+        pose[3 + m] = wrap(lth - phi)
+        c, s = cosine_sine(lth)
+        c1, s1 = cosine_sine(pose[3 + m])
+        lx, ly, lth = (
+            lx - back * c - drawbar * c1,
+            ly - back * s - drawbar * s1,
+            pose[3 + m],
+        )
+        if not is_free_pose(costs, train.discs, 1 + m, lx, ly, lth, rules):
+            return False
+    return True
+
+
+@kernel
+def is_free_arc(
+    costs: U1, train: Train, start: F8, arc: F8, rules: CarRules, tree: Tree
+) -> bool:
+    """Return whether all bodies are free on an arc, in steps of at most `CarRules.step`.
+
+    Parameters
+    ----------
+    costs, rules
+        See `is_free_pose`.
+    train : Train
+        Bodies.
+    start : (3 + m,) float64
+        Pose at the start of the arc, see `Tree`; in-place: pose at its end.
     arc : (3,) float64
         Direction, turn per metre, and length, m.
+    tree : Tree
+        `ends` is workspace.
     """
-    steps = int(math.ceil(arc[2] / rules.resolution))
+    steps = int(math.ceil(arc[2] / rules.step))
     x, y, th = start[0], start[1], start[2]
+    before, after = tree.ends[0], tree.ends[1]
+    before[0], before[1], before[2] = x, y, th
     for k in range(1, steps + 1):
         px, py, pth = advanced(x, y, th, arc[0], arc[1], arc[2] * k / steps)
-        if not is_free_pose(costs, offsets, px, py, pth, rules):
+        if not is_free_pose(costs, train.discs, 0, px, py, pth, rules):
             return False
+        if train.hitches.shape[0] > 0:
+            after[0], after[1], after[2] = px, py, pth
+            if not do_trailers_follow(costs, train, start, before, after, rules):
+                return False
+            before[0], before[1], before[2] = px, py, pth
     start[0], start[1], start[2] = advanced(x, y, th, arc[0], arc[1], arc[2])
     return True
 
@@ -301,18 +405,23 @@ def words_to(
 
 @kernel
 def shoot(
-    costs: U1, offsets: F8, at: F8, goal: F8, rules: CarRules, tree: Tree
+    costs: U1, train: Train, at: F8, goal: F8, rules: CarRules, tree: Tree
 ) -> float:
     """Write the shortest free path of arcs and lines to the goal, and return its cost, m.
 
     Parameters
     ----------
-    costs, offsets, rules
+    costs, rules
         See `is_free_pose`.
-    at, goal : (3,) float64
-        Pose of the robot, and goal, m, m, rad.
+    train : Train
+        Bodies.
+    at : (3 + m,) float64
+        Pose, see `Tree`.
+    goal : (3,) float64
+        Goal, m, m, rad.
     tree : Tree
-        Output: `shot`. `work` from row 1 on, and `parts`, are workspace.
+        Output: `shot`. `work` from row 1 on, the last row of `arc`, `parts`, and `ends` are
+        workspace.
 
     Returns
     -------
@@ -320,7 +429,7 @@ def shoot(
         Cost; infinite if none of these paths is free.
     """
     parts, shot = tree.parts, tree.shot
-    arc, pose, target = tree.work[1], tree.work[2], tree.work[3]
+    arc, pose, target = tree.arc[1], tree.work[1], tree.work[2]
     best = math.inf
     for backwards in range(1 + rules.reverses):
         # In reverse the robot drives forward with the headings turned round.
@@ -335,7 +444,7 @@ def shoot(
             length = (parts[0, 1] + parts[1, 1] + parts[2, 1]) / rules.curvature
             if length * factor >= best:
                 continue
-            pose[0], pose[1], pose[2] = at[0], at[1], at[2]
+            put_pose(pose, at)
             is_free = True
             for k in range(3):
                 arc[0], arc[1], arc[2] = (
@@ -344,7 +453,7 @@ def shoot(
                     parts[k, 1] / rules.curvature,
                 )
                 if is_free:
-                    is_free = is_free_arc(costs, offsets, pose, arc, rules)
+                    is_free = is_free_arc(costs, train, pose, arc, rules, tree)
             if not is_free:
                 continue
             best = length * factor
@@ -436,7 +545,7 @@ def to_go(field: F8, width: int, x: float, y: float, rules: CarRules) -> float:
 @entry_kernel
 def plan_car(
     costs: U1,
-    offsets: F8,
+    train: Train,
     field: F8,
     start: F8,
     goal: F8,
@@ -448,12 +557,16 @@ def plan_car(
 
     Parameters
     ----------
-    costs, offsets, rules
+    costs, rules
         See `is_free_pose`.
+    train : Train
+        Bodies.
     field : (n,) float64
         Result of `fill_field` for the goal.
-    start, goal : (3,) float64
-        Pose of the robot, and goal, m, m, rad.
+    start : (3 + m,) float64
+        Pose, see `Tree`.
+    goal : (3,) float64
+        Goal, m, m, rad.
     search, tree : Search, Tree
         Workspaces for the greatest number of states. `Search.before` has the state before
         each one, −1 for the start.
@@ -465,8 +578,8 @@ def plan_car(
     """
     width = costs.shape[1] + 2
     most = tree.pose.shape[0]
-    at, arc = tree.work[0], tree.work[1]
-    tree.pose[0, 0], tree.pose[0, 1], tree.pose[0, 2] = start[0], start[1], start[2]
+    at, arc = tree.work[0], tree.arc[0]
+    put_pose(tree.pose[0], start)
     first = node_of(start[0], start[1], start[2], rules)
     if first < 0:
         return NONE
@@ -479,21 +592,20 @@ def plan_car(
         here = take_first(search, count)
         count -= 1
         popped += 1
-        x, y, th = tree.pose[here, 0], tree.pose[here, 1], tree.pose[here, 2]
-        at[0], at[1], at[2] = x, y, th
+        x, y = tree.pose[here, 0], tree.pose[here, 1]
         # Shots from afar are seldom free: try fewer of them.
         waited += 1
         if waited * 2.0 >= to_go(field, width, x, y, rules) * rules.curvature:
             waited = 0
-            if shoot(costs, offsets, at, goal, rules, tree) < math.inf:
+            if shoot(costs, train, tree.pose[here], goal, rules, tree) < math.inf:
                 return here
 
         for m in range(TURNS * (1 + rules.reverses)):
             direction = 1.0 if m < TURNS else -1.0
             share = (m % TURNS - TURNS // 2) / (TURNS // 2)
             arc[0], arc[1], arc[2] = direction, share * rules.curvature, rules.stride
-            at[0], at[1], at[2] = x, y, th
-            if not is_free_arc(costs, offsets, at, arc, rules):
+            put_pose(at, tree.pose[here])
+            if not is_free_arc(costs, train, at, arc, rules, tree):
                 continue
             node = node_of(at[0], at[1], at[2], rules)
             rest = to_go(field, width, at[0], at[1], rules)
@@ -515,11 +627,7 @@ def plan_car(
             # A closed state stays: with short moves a better one is seldom much better.
             elif search.position[other] < 0 or length >= search.length[other]:
                 continue
-            tree.pose[other, 0], tree.pose[other, 1], tree.pose[other, 2] = (
-                at[0],
-                at[1],
-                at[2],
-            )
+            put_pose(tree.pose[other], at)
             tree.move[other, 0], tree.move[other, 1] = direction, arc[1]
             search.before[other], search.length[other] = here, length
             count = put(search, other, length + rest, count)
