@@ -189,7 +189,7 @@ limit_deg = 70"""
 @pytest.mark.parametrize(
     ("world", "start", "goal"),
     [
-        # The gate, with its heading, beside the start: the train turns round.
+        # The gate, with its heading, next to the start: the train turns round.
         ("warehouse", (6.0, 16.0, math.pi / 2), (3.5, 13.6, math.pi)),
         ("warehouse", (6.0, 16.0, math.pi / 2), (20.7, 19.0)),
         ("depot", (10.0, 3.0, 0.0), (24.0, 10.5)),

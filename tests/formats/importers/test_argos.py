@@ -265,7 +265,8 @@ def test_experiments_are_recognised_by_their_first_element() -> None:
 
 BASE = (
     HEAD.format("length='9' ticks_per_second='10' random_seed='1'")
-    + """<controllers><code id='c'><actuators/><sensors/></code></controllers><arena size='5,5,1' center='0,0,0'>
+    + """<controllers><code id='c'><actuators/><sensors/></code></controllers>
+<arena size='5,5,1' center='0,0,0'>
 <box id='b' size='1,2,1' movable='true' mass='3'><body position='2,2,0' orientation='5,0,0'/></box>
 <cylinder id='c' radius='0.5' movable='true' mass='3'><body position='-2,2,0'/></cylinder>
 <foot-bot id='f'><body position='0,0,0'/></foot-bot>
