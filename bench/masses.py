@@ -55,7 +55,7 @@ def robot_servers(
             "p3dx", f"r{k}", pose=(-1.2, (k + 0.5) * (size - 1.0) / robots, 0.0)
         )
         if robot_mass is not None:
-            sim.set_dynamics(robot.name, DynamicsSpec(mass=robot_mass))
+            sim.masses.set_dynamics(robot.name, DynamicsSpec(mass=robot_mass))
         robot.command(v=0.4, w=0.02 * (k - robots / 2))
 
     return sim
@@ -65,10 +65,10 @@ def thrown(boxes: int, step: float) -> Simulation:
     """Return boxes that fly about."""
     sim = robot_servers(boxes, 0, step)
     for k in range(boxes):
-        sim.throw(f"b{k}", math.cos(2.4 * k), math.sin(2.4 * k), 0.5)
+        sim.masses.throw(f"b{k}", math.cos(2.4 * k), math.sin(2.4 * k), 0.5)
     sim.step()
     for k in range(boxes):
-        sim.push(f"b{k}", 0.1 * math.cos(1.7 * k), 0.1 * math.sin(1.7 * k))
+        sim.masses.push(f"b{k}", 0.1 * math.cos(1.7 * k), 0.1 * math.sin(1.7 * k))
     return sim
 
 

@@ -184,24 +184,27 @@ WRONG: dict[str, tuple[Call, str]] = {
     "put pose": (lambda s, r: s.put("bob", None), "pose: expected three numbers"),
     "put_back": (lambda s, r: s.put_back(["ann"]), 'no robot or box is named "ann"'),
     "push": (
-        lambda s, r: s.push("bob", "hard"),
+        lambda s, r: s.masses.push("bob", "hard"),
         "fx: expected a finite number, found 'hard'",
     ),
     "push whom": (
-        lambda s, r: s.push(None, 1.0),
+        lambda s, r: s.masses.push(None, 1.0),
         "expected the name of a robot or box, found None",
     ),
     "throw": (
-        lambda s, r: s.throw("bob", math.inf),
+        lambda s, r: s.masses.throw("bob", math.inf),
         "vx: expected a finite number, found inf",
     ),
-    "pull_to": (lambda s, r: s.pull_to("bob", (1,)), "pose: expected three numbers"),
+    "pull_to": (
+        lambda s, r: s.masses.pull_to("bob", (1,)),
+        "pose: expected three numbers",
+    ),
     "set_dynamics": (
-        lambda s, r: s.set_dynamics("bob", 5.0),
+        lambda s, r: s.masses.set_dynamics("bob", 5.0),
         r"spec: expected a DynamicsSpec, found 5.0 \(float\)",
     ),
-    "dynamics": (lambda s, r: s.dynamics("ann"), 'is named "ann"'),
-    "wrench": (lambda s, r: s.wrench("ann"), 'is named "ann"'),
+    "dynamics": (lambda s, r: s.masses.dynamics("ann"), 'is named "ann"'),
+    "wrench": (lambda s, r: s.masses.wrench("ann"), 'is named "ann"'),
     "hold": (lambda s, r: s.hold("bob", "yes"), "on: expected True or False"),
     "attach": (lambda s, r: s.attach("bob", "ann"), 'is named "ann"'),
     "drive": (
@@ -409,7 +412,7 @@ def test_numbers_of_numpy_are_numbers(sim: botyard.Simulation) -> None:
         (lambda s, r: setattr(s, "robots", {}), "call add_robot"),
         (lambda s, r: setattr(s, "time", 0.0), r"call step\(\)"),
         (lambda s, r: setattr(s, "seed", 3), r"Simulation\(seed="),
-        (lambda s, r: setattr(r, "spec", None), "call Simulation.set_dynamics"),
+        (lambda s, r: setattr(r, "spec", None), "call Simulation.masses.set_dynamics"),
         (lambda s, r: setattr(r, "name", "eve"), "keeps its name"),
         (
             lambda s, r: setattr(r, "truth", (0, 0, 0)),

@@ -307,11 +307,11 @@ def test_the_scenario_with_masses_runs(tmp_path: Path) -> None:
     sim.step(100)
     state, rows = sim.snapshot.state, sim.snapshot.rows
     assert state.pose[rows["crate"], 0] > 2.1, "it was pushed"
-    assert sim.dynamics("bob") is not None
+    assert sim.masses.dynamics("bob") is not None
     sim.save_scenario(tmp_path / "again.yaml")
     again = Simulation.load(tmp_path / "again.yaml")
-    assert again.dynamics("ball") == sim.dynamics("ball")
-    assert again.dynamics("bob") == sim.dynamics("bob")
+    assert again.masses.dynamics("ball") == sim.masses.dynamics("ball")
+    assert again.masses.dynamics("bob") == sim.masses.dynamics("bob")
 
 
 @pytest.mark.peer

@@ -144,7 +144,7 @@ def test_bodies_with_mass_begin_anew() -> None:
 
     for sim in (new, old):
         robots(sim)
-        sim.set_dynamics("p3dx_002", replace(wood, mass=20.0))
+        sim.masses.set_dynamics("p3dx_002", replace(wood, mass=20.0))
 
     for _ in range(30):
         old.fleet.command(v=0.7, w=0.1)

@@ -220,7 +220,7 @@ def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
     "act",
     [
         lambda sim: sim.replace_scene(Scene()),
-        lambda sim: sim.set_dynamics("a", DynamicsSpec(mass=3.0)),
+        lambda sim: sim.masses.set_dynamics("a", DynamicsSpec(mass=3.0)),
         lambda sim: sim.remove_robot("a"),
         lambda sim: sim.attach("d", "other"),
         lambda sim: sim.robots["a"].command(v=0.1),

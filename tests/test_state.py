@@ -289,12 +289,12 @@ def test_bodies_with_mass_go_on(
     sim = Simulation(replace(SCENE, boxes=boxes))
     sim.add_robot("p3dx", "a", pose=(0.0, 0.0, 0.0)).command(v=0.5)
     for k, (fx, fy) in enumerate(pushes):
-        sim.push(f"b{3 * k}", 20 * fx, 20 * fy)
+        sim.masses.push(f"b{3 * k}", 20 * fx, 20 * fy)
     sim.step(tick)
     sim.save_state()
     if late:
-        sim.set_dynamics("b2", None)
-        sim.set_dynamics("a", DynamicsSpec(mass=9.0))
+        sim.masses.set_dynamics("b2", None)
+        sim.masses.set_dynamics("a", DynamicsSpec(mass=9.0))
         sim.step(1)
 
     state = sim.save_state()
@@ -435,18 +435,18 @@ def goes_on(sim: Simulation, steps: int = 3) -> None:
 MASS = DynamicsSpec(mass=9.0)
 LADEN: dict[str, Callable[[Simulation], object]] = {
     "a gripper with mass": lambda sim: (
-        sim.set_dynamics("b", MASS),
+        sim.masses.set_dynamics("b", MASS),
         sim.robots["b"].command(v=0.2),
         sim.step(4),
     ),
     "a gripper that pushes": lambda sim: (
-        sim.set_dynamics("crate", MASS),
+        sim.masses.set_dynamics("crate", MASS),
         sim.put("crate", (0.55, -1.0, 0.1)),
         sim.robots["b"].command(v=0.3),
         sim.step(8),
     ),
     "a carrier with mass": lambda sim: (
-        sim.set_dynamics("d", MASS),
+        sim.masses.set_dynamics("d", MASS),
         sim.attach("d", "other"),
         sim.robots["d"].command(v=0.2),
         sim.step(4),
@@ -535,7 +535,7 @@ def test_what_carries_something_is_not_carried() -> None:
 def test_masses_find_their_neighbours_after_a_restore(spec: DynamicsSpec) -> None:
     """The neighbour lists are rebuilt, even if no body was added or removed."""
     sim = world()
-    sim.set_dynamics("crate", spec)
+    sim.masses.set_dynamics("crate", spec)
     sim.put("crate", (0.55, 1.3, 0.5))
     sim.robots["a"].command(v=0.3)
     sim.step(5)
@@ -639,7 +639,7 @@ def test_models_that_are_gone_are_remembered_for_some_time(
     sim = world()
     states = []
     for k in range(12):
-        sim.set_dynamics("crate", DynamicsSpec(mass=1.0 + k))
+        sim.masses.set_dynamics("crate", DynamicsSpec(mass=1.0 + k))
         states.append(sim.save_state())
 
     assert (
@@ -785,7 +785,7 @@ def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
     sim = world()
     sim.robots["a"].laser.configure(0.0, 0.1, 5)
     sim.fleet.command(v=0.1)
-    sim.set_dynamics("crate", MASS)
+    sim.masses.set_dynamics("crate", MASS)
     state, digest = sim.save_state(), sim.digest()
     begin = len(MAGIC) + 4
     (size,) = struct.unpack("<I", state[len(MAGIC) : begin])
@@ -886,8 +886,8 @@ def test_models_come_from_where_names_find_them() -> None:
 
 def test_every_column_counts_for_the_digest() -> None:
     sim = world()
-    sim.set_dynamics("crate", DynamicsSpec(mass=2.0))
-    sim.push("crate", 9.0, 3.0, 0.5)
+    sim.masses.set_dynamics("crate", DynamicsSpec(mass=2.0))
+    sim.masses.push("crate", 9.0, 3.0, 0.5)
     sim.step(3)
     columns = dict(
         zip(

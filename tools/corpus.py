@@ -87,7 +87,7 @@ def boxes() -> Run:
     pusher = sim.add_robot("amigo", "p", pose=(-1.7, 2.0, 0.0))
     robot.gripper.act(Action.CLOSE)
     pusher.command(v=0.5)
-    sim.throw("m2", 0.5, 0.3, 1.0)
+    sim.masses.throw("m2", 0.5, 0.3, 1.0)
     return sim, sim.step
 
 

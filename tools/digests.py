@@ -260,7 +260,7 @@ def pushed(threads: int) -> Run:
         )
         robot.command(v=0.4, w=0.1 * (k - 1))
 
-    sim.set_dynamics("r1", DynamicsSpec(mass=9.0))
+    sim.masses.set_dynamics("r1", DynamicsSpec(mass=9.0))
     return _stepped(sim)
 
 
@@ -268,9 +268,9 @@ def thrown(threads: int) -> Run:
     """Run boxes that fly, are pushed, and are pulled to places."""
     sim = _room(10, threads=threads)
     for k in range(6):
-        sim.throw(f"b{k}", 1.5 * (k % 3 - 1), 0.7 * k - 1.0, 2.0 - k)
-    sim.push("b7", 3.0, 1.0, 0.4)
-    sim.pull_to("b8", (3.0, 3.0, 2.5))
+        sim.masses.throw(f"b{k}", 1.5 * (k % 3 - 1), 0.7 * k - 1.0, 2.0 - k)
+    sim.masses.push("b7", 3.0, 1.0, 0.4)
+    sim.masses.pull_to("b8", (3.0, 3.0, 2.5))
     return _stepped(sim)
 
 

@@ -365,7 +365,7 @@ CHANGES = {
     "remove_robot": lambda sim: sim.remove_robot("bob"),
     "replace_scene": lambda sim: sim.replace_scene(botyard.load_scene("office")),
     "restore": lambda sim: sim.restore(b""),
-    "set_dynamics": lambda sim: sim.set_dynamics("ann", None),
+    "set_dynamics": lambda sim: sim.masses.set_dynamics("ann", None),
     "attach": lambda sim: sim.attach("ann", "bob"),
     "detach": lambda sim: sim.detach("bob"),
     "save_state": lambda sim: sim.save_state(),

@@ -36,6 +36,7 @@ from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.commands import Commands
 from botyard.sim.floorview import FloorView
 from botyard.sim.history import History
+from botyard.sim.masses import Masses
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Robot, Simulation
 from tests.protocols.lines import Client, named
@@ -319,7 +320,7 @@ def test_ambf(asked: set[str]) -> None:
 def test_python() -> None:
     rooms = {
         c.__name__: c
-        for c in (Simulation, Robot, Commands, Recording, History, FloorView)
+        for c in (Simulation, Robot, Commands, Recording, History, FloorView, Masses)
     }
     for operation, method in python.PYTHON.items():
         room, _, name = method.partition(".")

@@ -87,7 +87,7 @@ def test_bodies_with_mass_come_after_obstacles() -> None:
         sim = botyard.Simulation(Scene(boxes=(near, far)), warn=lambda _: None)
         sim.add_robot("p3dx", "bob", pose=(0, 0, 0))
         for name, kilograms in mass.items():
-            sim.set_dynamics(name, DynamicsSpec(mass=kilograms))
+            sim.masses.set_dynamics(name, DynamicsSpec(mass=kilograms))
         return nearest(sim.core, sim.core.engine.rows["bob"], 2.0)[1]
 
     assert found() == "near"

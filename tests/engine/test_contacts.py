@@ -65,9 +65,9 @@ def heap() -> Simulation:
     sim = Simulation(Scene(boxes=tuple(boxes), segments=ROOM), step=0.02)
     sim.add_robot("p3dx", "a", pose=(-1.0, 0.1, 0)).command(v=0.5, w=0.1)
     heavy = sim.add_robot("p3dx", "h", pose=(-1.0, 0.9, 0))
-    sim.set_dynamics("h", DynamicsSpec(mass=9.0))
+    sim.masses.set_dynamics("h", DynamicsSpec(mass=9.0))
     heavy.command(v=0.4, w=-0.1)
-    sim.push("b7", 8.0, -30.0, 1.0)
+    sim.masses.push("b7", 8.0, -30.0, 1.0)
     return sim
 
 
@@ -177,16 +177,16 @@ def random_world(
     for name, y in order([("r0", 0.5), ("r1", -0.7)]):
         robot = sim.add_robot("p3dx", name, pose=(-2.0, y, 0))
         if name == "r1":
-            sim.set_dynamics(name, DynamicsSpec(mass=9.0))
+            sim.masses.set_dynamics(name, DynamicsSpec(mass=9.0))
         robot.command(v=0.6, w=0.2 * y)
 
     for k, (*_, (a, b, c), how) in enumerate(things):
         if how == "push":
-            sim.push(f"b{k}", 10 * a, 10 * b, c)
+            sim.masses.push(f"b{k}", 10 * a, 10 * b, c)
         elif how == "throw":
-            sim.throw(f"b{k}", a, b, c)
+            sim.masses.throw(f"b{k}", a, b, c)
         elif how == "pull":
-            sim.pull_to(f"b{k}", (a, b, c))
+            sim.masses.pull_to(f"b{k}", (a, b, c))
 
     return sim
 
@@ -240,8 +240,8 @@ def test_others_that_come_and_go_far_away_change_nothing() -> None:
         if k == 20:
             other.remove_robot("aaa")
         if k == 25:
-            other.set_dynamics("b3", other.dynamics("b3"))
-            alone.set_dynamics("b3", alone.dynamics("b3"))
+            other.masses.set_dynamics("b3", other.masses.dynamics("b3"))
+            alone.masses.set_dynamics("b3", alone.masses.dynamics("b3"))
 
         alone.step()
         other.step()
@@ -273,10 +273,10 @@ def test_tables_grow_with_what_there_is() -> None:
 def test_what_is_taken_into_a_hand_feels_no_force_any_more() -> None:
     sim = heap()
     sim.step(5)
-    assert sim.wrench("b7") != (0.0, 0.0, 0.0)
+    assert sim.masses.wrench("b7") != (0.0, 0.0, 0.0)
     sim.hold("b7")
     sim.step()
-    assert sim.wrench("b7") == (0.0, 0.0, 0.0)
+    assert sim.masses.wrench("b7") == (0.0, 0.0, 0.0)
 
 
 # -- bodies at rest
@@ -303,7 +303,7 @@ def test_what_is_at_rest_sleeps_until_something_touches_it() -> None:
     robot.command(v=-0.5)
     sim.step(50)
     assert sim.core.engine.dynamics.state.resting[:3].all()
-    sim.push("b1", 0.0, 20.0)
+    sim.masses.push("b1", 0.0, 20.0)
     sim.step(20)
     assert sim.snapshot.state.pose[1, 1] > 0.05
 
@@ -311,7 +311,7 @@ def test_what_is_at_rest_sleeps_until_something_touches_it() -> None:
 def test_a_stopped_robot_that_was_stuck_is_not_stalled_any_more() -> None:
     sim = Simulation(Scene(segments=ROOM), step=0.05)
     robot = sim.add_robot("p3dx", "r", pose=(4.5, 0, 0))
-    sim.set_dynamics("r", DynamicsSpec(mass=9.0))
+    sim.masses.set_dynamics("r", DynamicsSpec(mass=9.0))
     robot.command(v=0.5)
     sim.step(40)
     assert robot.stalled
@@ -324,7 +324,7 @@ def test_no_jitter_under_a_force_that_presses_on_a_wall() -> None:
     sim = Simulation(
         Scene(boxes=(box("a", 4.0, 0.0), box("b", 4.4, 0.0)), segments=ROOM), step=0.01
     )
-    sim.push("a", 50.0)
+    sim.masses.push("a", 50.0)
     sim.step(300)
     places = []
     for _ in range(50):
@@ -341,9 +341,9 @@ def test_a_slow_impact_gives_nothing_back_and_a_fast_one_does() -> None:
             Scene(boxes=(box("a", 4.79, 0.0, restitution=0.8),), segments=ROOM),
             step=0.01,
         )
-        sim.throw("a", speed)
+        sim.masses.throw("a", speed)
         sim.step()
-        sim.push("a", 0.0)
+        sim.masses.push("a", 0.0)
         sim.step(300)
         assert sim.snapshot.state.vel[0, 0] == pytest.approx(back * speed, abs=1e-6)
 
@@ -491,7 +491,7 @@ def test_walls_around_a_place_count_once() -> None:
     )
     boxes = (box("b", 2.0, 0.9, size=2.0), box("c", 50.0, 50.0))
     sim.replace_scene(Scene(segments=sim.scene.segments, boxes=boxes))
-    sim.throw("b", 0.01)
+    sim.masses.throw("b", 0.01)
     sim.step()
     assert sim.core.engine.dynamics is not None
     work = sim.core.engine.dynamics._work
@@ -549,7 +549,7 @@ def test_contacts_bring_no_energy(things: list[tuple]) -> None:
         sim.remove_robot(name)
     sim.step()
     for k in range(len(things)):
-        sim.push(f"b{k}", 0.0)
+        sim.masses.push(f"b{k}", 0.0)
     masses = [t[4] for t in things]
     inertias = [t[4] * area_moments((rectangle(t[3], t[3]),)).second for t in things]
     before = math.inf
@@ -593,13 +593,13 @@ def test_without_contacts_it_is_chipmunk_to_rounding() -> None:
         )
         sim = Simulation(Scene(boxes=boxes), step=0.01)
         robot = sim.add_robot("p3dx", "r", pose=(50, 0, 0))
-        sim.set_dynamics("r", DynamicsSpec(mass=9.0))
+        sim.masses.set_dynamics("r", DynamicsSpec(mass=9.0))
         robot.command(v=0.4, w=0.3)
-        sim.push("a", 1.0, -0.5, 0.1)
-        sim.push("b", 10.0, 0.0, 0.5)
-        sim.throw("c", 0.5, 0.2, 1.0)
-        sim.pull_to("d", (30.1, 0.05, 0.3))
-        sim.push("e", 1.0, 0.0, 0.2)
+        sim.masses.push("a", 1.0, -0.5, 0.1)
+        sim.masses.push("b", 10.0, 0.0, 0.5)
+        sim.masses.throw("c", 0.5, 0.2, 1.0)
+        sim.masses.pull_to("d", (30.1, 0.05, 0.3))
+        sim.masses.push("e", 1.0, 0.0, 0.2)
         return sim
 
     ours, theirs = both(make, 2.0)
@@ -651,9 +651,9 @@ def test_two_that_meet_part_as_in_chipmunk(seed: int, e: float) -> None:
             box("b", 0.0, y, th, mass=mass, restitution=math.sqrt(e)),
         )
         sim = Simulation(Scene(boxes=boxes), step=0.01)
-        sim.throw("a", 1.0)
+        sim.masses.throw("a", 1.0)
         sim.step(10)
-        sim.push("a", 0.0)
+        sim.masses.push("a", 0.0)
         return sim
 
     ours, theirs = both(make, 0.7)
@@ -684,10 +684,10 @@ def test_a_heap_of_boxes_comes_to_rest_as_in_chipmunk(seed: int) -> None:
         )
         sim = Simulation(Scene(boxes=boxes, segments=ROOM), step=0.02)
         for k, speed in enumerate(speeds.tolist()):
-            sim.throw(f"b{k}", *speed)
+            sim.masses.throw(f"b{k}", *speed)
         sim.step(20)
         for k in range(12):
-            sim.push(f"b{k}", 0.0)
+            sim.masses.push(f"b{k}", 0.0)
         return sim
 
     start = np.array(places)
@@ -740,10 +740,10 @@ def test_a_wall_of_many_segments_is_slid_along_as_one(
         )
         walls = chain([(-3.0 * c, -3.0 * s), (5.0 * c, 5.0 * s)], pieces)
         sim = Simulation(Scene(segments=walls, boxes=(thing,)), step=0.1)
-        sim.throw("b", 1.0 * c, 1.0 * s)
+        sim.masses.throw("b", 1.0 * c, 1.0 * s)
         sim.step()
         # The force points into the wall.
-        sim.push("b", side * 20.0 * s, -side * 20.0 * c)
+        sim.masses.push("b", side * 20.0 * s, -side * 20.0 * c)
         sim.step(30)
         state = sim.snapshot.state
         return Pose(*state.pose[0].tolist()), tuple(state.vel[0].tolist())
@@ -773,7 +773,7 @@ def test_what_slides_into_a_corner_stops_there(pieces: int, tilt: float) -> None
         ),
         step=0.05,
     )
-    sim.push("b", 8.0, -8.0)
+    sim.masses.push("b", 8.0, -8.0)
     sim.step(100)
     assert tuple(sim.snapshot.state.pose[0]) == pytest.approx((0.8, 0.2, 0.0), abs=2e-3)
     assert abs(sim.snapshot.state.vel[0]).max() < 1e-3
@@ -794,7 +794,7 @@ def test_an_outer_corner_pushes_to_its_side_alone(tilt: float, up: float) -> Non
             ),
             step=0.01,
         )
-        sim.push("b", -5.0, 0.0)
+        sim.masses.push("b", -5.0, 0.0)
         sim.step(30)
         return sim.snapshot.state.pose[0].copy()
 

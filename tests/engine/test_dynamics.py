@@ -70,7 +70,7 @@ def velocity(sim: Simulation, name: str) -> tuple[float, float, float]:
 @pytest.mark.parametrize("step", [0.1, 0.01, 0.001])
 def test_a_force_accelerates_a_mass_and_a_torque_an_inertia(step: float) -> None:
     sim = world(box("b", inertia=0.5), step=step)
-    sim.push("b", 3.0, -1.0, 0.25)
+    sim.masses.push("b", 3.0, -1.0, 0.25)
     sim.step(round(1.0 / step))
     assert velocity(sim, "b") == pytest.approx((1.5, -0.5, 0.5), rel=1e-9)
     there = pose(sim, "b")
@@ -83,10 +83,10 @@ def test_a_force_accelerates_a_mass_and_a_torque_an_inertia(step: float) -> None
     assert (there.x, there.y, there.th) == pytest.approx(
         (0.75, -0.25, 0.25), abs=0.75 * h + 1e-9
     )
-    assert sim.wrench("b") == pytest.approx((3.0, -1.0, 0.25))
-    sim.push("b", 0.0)
+    assert sim.masses.wrench("b") == pytest.approx((3.0, -1.0, 0.25))
+    sim.masses.push("b", 0.0)
     sim.step()
-    assert sim.wrench("b") == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+    assert sim.masses.wrench("b") == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
     before = pose(sim, "b")
     sim.step(round(1.0 / step))
     assert pose(sim, "b").x - before.x == pytest.approx(1.5, rel=1e-6), "it coasts"
@@ -97,31 +97,31 @@ def test_friction_of_the_floor_stops_it_after_v2_by_2_mu_g(
     mu: float, speed: float
 ) -> None:
     sim = world(box("b", floor_friction=mu))
-    sim.throw("b", speed)
+    sim.masses.throw("b", speed)
     sim.step()
     start = pose(sim, "b").x
-    sim.push("b", 0.0)
+    sim.masses.push("b", 0.0)
     sim.step(200)
     assert velocity(sim, "b") == (0.0, 0.0, 0.0)
     assert pose(sim, "b").x - start == pytest.approx(
         speed**2 / (2 * mu * GRAVITY), abs=0.0025 * speed
     )
-    sim.push("b", 0.99 * mu * 2.0 * GRAVITY)
+    sim.masses.push("b", 0.99 * mu * 2.0 * GRAVITY)
     rest = pose(sim, "b")
     sim.step(100)
     assert pose(sim, "b").x == pytest.approx(rest.x, abs=1e-6), (
         "less than friction does not move it"
     )
-    sim.push("b", 1.5 * mu * 2.0 * GRAVITY)
+    sim.masses.push("b", 1.5 * mu * 2.0 * GRAVITY)
     sim.step(100)
     assert velocity(sim, "b")[0] == pytest.approx(0.5 * mu * GRAVITY, rel=1e-3)
 
 
 def test_damping_loses_a_part_of_the_velocity_in_a_second() -> None:
     sim = world(box("b", linear_damping=0.3, angular_damping=0.6))
-    sim.throw("b", 1.0, 0.0, 2.0)
+    sim.masses.throw("b", 1.0, 0.0, 2.0)
     sim.step()
-    sim.push("b", 0.0)
+    sim.masses.push("b", 0.0)
     first = velocity(sim, "b")
     sim.step(100)
     assert math.hypot(*velocity(sim, "b")[:2]) == pytest.approx(
@@ -151,9 +151,9 @@ def test_an_impact_keeps_momentum_and_gives_back_what_restitution_says(
         )
 
     sim = world(ball("a", 0.0, m1), ball("b", 1.0, m2))
-    sim.throw("a", v)
+    sim.masses.throw("a", v)
     sim.step()
-    sim.push("a", 0.0)
+    sim.masses.push("a", 0.0)
     sim.step(100)
     va, vb = velocity(sim, "a")[0], velocity(sim, "b")[0]
     assert m1 * va + m2 * vb == pytest.approx(m1 * v, rel=1e-9)
@@ -182,10 +182,10 @@ def test_without_walls_and_floor_friction_momentum_is_kept(
     ]
     sim = world(*boxes)
     for k, (vx, vy, w, _) in enumerate(throws):
-        sim.throw(f"b{k}", vx, vy, w)
+        sim.masses.throw(f"b{k}", vx, vy, w)
     sim.step()
     for k in range(len(throws)):
-        sim.push(f"b{k}", 0.0)
+        sim.masses.push(f"b{k}", 0.0)
 
     def momentum() -> np.ndarray:
         return np.sum(
@@ -236,7 +236,7 @@ def test_a_concave_body_with_its_mass_beside_its_origin() -> None:
         dynamics=DynamicsSpec(mass=3.0),
     )
     sim = world(thing)
-    sim.push("l", 0.0, 0.0, 1.0)
+    sim.masses.push("l", 0.0, 0.0, 1.0)
     sim.step(100)
     there = pose(sim, "l")
     c, s, k = math.cos(there.th), math.sin(there.th), 5.0 / 6.0
@@ -274,12 +274,12 @@ def test_a_controller_takes_it_to_a_pose_whatever_its_gains(
     controller: PoseController, step: float
 ) -> None:
     sim = world(box("b", controller=controller), step=step)
-    sim.pull_to("b", (1.0, -0.5, 3.0))
+    sim.masses.pull_to("b", (1.0, -0.5, 3.0))
     sim.step(round(6.0 / step))
     there = pose(sim, "b")
     assert (there.x, there.y) == pytest.approx((1.0, -0.5), abs=0.01)
     assert there.th == pytest.approx(3.0, abs=0.01)
-    sim.pull_to("b", (1.0, -0.5, -3.0))
+    sim.masses.pull_to("b", (1.0, -0.5, -3.0))
     sim.step(5)
     assert math.remainder(pose(sim, "b").th - 3.0, 2.0 * math.pi) > 0.0, (
         "the short way round"
@@ -324,7 +324,7 @@ def test_a_box_without_mass_stops_a_robot_as_before() -> None:
     sim.step(50)
     assert robot.stalled
     assert pose(sim, "b") == Pose(1.5)
-    sim.push("b", 100.0)
+    sim.masses.push("b", 100.0)
     sim.step(5)
     assert pose(sim, "b") == Pose(1.5), "forces do not move what has no mass"
 
@@ -391,9 +391,9 @@ def test_a_row_of_boxes_is_pushed_and_nothing_overlaps() -> None:
 def test_a_fast_box_does_not_get_through_a_wall() -> None:
     for step in (0.1, 0.01):
         sim = world(box("b", 0.0, size=0.1, restitution=0.0), step=step, walls=WALL)
-        sim.throw("b", 40.0)
+        sim.masses.throw("b", 40.0)
         sim.step()
-        sim.push("b", 0.0)
+        sim.masses.push("b", 0.0)
         sim.step(20)
         assert pose(sim, "b").x < 4.0
 
@@ -406,10 +406,10 @@ def test_a_robot_with_mass_is_pushed_by_forces_and_driven_by_its_motors() -> Non
     robot = sim.add_robot(
         replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
     )
-    sim.push("r", 4.5)
+    sim.masses.push("r", 4.5)
     sim.step(100)
     assert robot.velocity.vx == pytest.approx(0.5, rel=1e-6)
-    sim.push("r", 0.0)
+    sim.masses.push("r", 0.0)
     sim.step(50)
     assert robot.velocity.vx == pytest.approx(0.5, rel=1e-6), "it rolls freely"
     robot.command(v=0.3, w=0.5)
@@ -443,7 +443,7 @@ def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(
     sim.add_robot(
         replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
     )
-    sim.push("r", 0.0, 9.0)
+    sim.masses.push("r", 0.0, 9.0)
     sim.step(50)
     assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), (
         "wheels that roll freely do not hold it"
@@ -482,26 +482,26 @@ def test_mass_comes_and_goes_while_it_runs(tmp_path: object) -> None:
     robot.command(v=0.4)
     sim.step(60)
     assert robot.stalled
-    sim.set_dynamics("b", DynamicsSpec(mass=2.0))
-    assert sim.dynamics("b") == DynamicsSpec(mass=2.0)
+    sim.masses.set_dynamics("b", DynamicsSpec(mass=2.0))
+    assert sim.masses.dynamics("b") == DynamicsSpec(mass=2.0)
     assert world_of(sim).scene.boxes[0].dynamics == DynamicsSpec(mass=2.0)
     sim.step(40)
     assert not robot.stalled
     moved = pose(sim, "b").x
     assert moved > 1.2
-    sim.set_dynamics("b", None)
+    sim.masses.set_dynamics("b", None)
     assert sim.core.engine.dynamics is None
     sim.step(40)
     assert pose(sim, "b").x == pytest.approx(moved, abs=0.02)
-    sim.set_dynamics("r", DynamicsSpec(mass=9.0))
-    sim.push("r", -20.0)
+    sim.masses.set_dynamics("r", DynamicsSpec(mass=9.0))
+    sim.masses.push("r", -20.0)
     sim.step(20)
     assert robot.velocity.vx < -0.5
     assert robot.spec.dynamics == DynamicsSpec(mass=9.0)
     with pytest.raises(KeyError):
-        sim.set_dynamics("nobody", None)
+        sim.masses.set_dynamics("nobody", None)
     with pytest.raises(ArgumentError, match="finite"):
-        sim.push("r", math.nan)
+        sim.masses.push("r", math.nan)
 
 
 # -- other events of bodies
@@ -509,13 +509,13 @@ def test_mass_comes_and_goes_while_it_runs(tmp_path: object) -> None:
 
 def test_put_somewhere_it_is_at_rest_and_held_it_stands_still() -> None:
     sim = world(box("b"), step=0.01)
-    sim.throw("b", 1.0)
+    sim.masses.throw("b", 1.0)
     sim.step(10)
-    sim.push("b", 0.0)
+    sim.masses.push("b", 0.0)
     sim.put("b", (5.0, 5.0, 1.0))
     sim.step(10)
     assert pose(sim, "b") == pytest.approx(Pose(5.0, 5.0, 1.0))
-    sim.push("b", 2.0)
+    sim.masses.push("b", 2.0)
     sim.hold("b")
     sim.step(50)
     assert pose(sim, "b") == pytest.approx(Pose(5.0, 5.0, 1.0))
@@ -543,13 +543,13 @@ def test_bodies_come_and_go_and_the_map_changes_under_them() -> None:
     robot = sim.add_robot(
         replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 2, 0)
     )
-    sim.throw("b", 0.5)
-    sim.push("r", 9.0)
+    sim.masses.throw("b", 0.5)
+    sim.masses.push("r", 9.0)
     sim.step(10)
     v = robot.velocity.vx
     sim.add_robot("amigo", "x", pose=(0, -2, 0))
-    sim.push("b", 0.0)
-    sim.push("r", 0.0)
+    sim.masses.push("b", 0.0)
+    sim.masses.push("r", 0.0)
     sim.step(5)
     assert robot.velocity.vx == pytest.approx(v, rel=0.1), (
         "others that come do not stop it"
@@ -601,20 +601,20 @@ def test_the_same_again_bit_for_bit() -> None:
 def test_what_no_world_has() -> None:
     sim = world(box("b", mass=1e-9, inertia=1e-9), box("c", 3.0))
     for demand in (
-        lambda: sim.push("b", 1e10),
-        lambda: sim.throw("b", 1e6),
-        lambda: sim.pull_to("b", (1e8, 0, 0)),
+        lambda: sim.masses.push("b", 1e10),
+        lambda: sim.masses.throw("b", 1e6),
+        lambda: sim.masses.pull_to("b", (1e8, 0, 0)),
     ):
         with pytest.raises(CommandError, match="expected values within"):
             demand()
 
-    sim.push("b", 1e9)
+    sim.masses.push("b", 1e9)
     for _ in range(5):
         sim.step()
         there = pose(sim, "b")
         assert math.hypot(there.x, there.y) <= 2e7
 
-    sim.push("b", 0.0)
+    sim.masses.push("b", 0.0)
     sim.put("b", (0.0, 0.0, 0.0))
     sim.step(3)
     assert pose(sim, "b") == pytest.approx(Pose(0.0, 0.0, 0.0))

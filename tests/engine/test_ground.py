@@ -176,9 +176,9 @@ def test_perfect_odometry_stays_perfect_on_a_slippery_floor() -> None:
 
 def test_a_body_with_mass_has_friction_in_place_of_slip() -> None:
     sim = world(square(-9, 9, slip=0.5, odometry_scale=1.1))
-    sim.set_dynamics("r", DynamicsSpec(mass=9.0))
+    sim.masses.set_dynamics("r", DynamicsSpec(mass=9.0))
     plain = world()
-    plain.set_dynamics("r", DynamicsSpec(mass=9.0))
+    plain.masses.set_dynamics("r", DynamicsSpec(mass=9.0))
     for one in (sim, plain):
         one.robots["r"].command(v=0.4)
         one.step(20)

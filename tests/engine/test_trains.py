@@ -270,7 +270,7 @@ def test_robots_of_a_model_bring_their_trailers() -> None:
     with pytest.raises(WorldError, match="a trailer needs this name"):
         sim.add_robot(tug(), name="b", pose=(5, 0, 0))
     with pytest.raises(ModelError, match="without trailers"):
-        sim.set_dynamics("a", DynamicsSpec(mass=9.0))
+        sim.masses.set_dynamics("a", DynamicsSpec(mass=9.0))
     sim.remove_robot("a")
     assert list(sim.robots) == ["b_trailer_1"]
 

@@ -412,18 +412,18 @@ def test_a_force_is_forgotten_with_the_mass_that_felt_it(
     sim = Simulation()
     for name, y in (("a", 0.0), ("b", 5.0)):
         sim.add_robot("p3dx", name, pose=(0.0, y, 0.0))
-        sim.set_dynamics(name, DynamicsSpec(mass=2.0))
-        sim.push(name, 3.0)
+        sim.masses.set_dynamics(name, DynamicsSpec(mass=2.0))
+        sim.masses.push(name, 3.0)
 
     sim.step()
-    assert sim.wrench("a") == sim.wrench("b") != (0.0, 0.0, 0.0)
-    felt = sim.wrench("b")
-    sim.set_dynamics("a", again)
-    assert sim.wrench("a") == ((0.0, 0.0, 0.0) if again is None else felt)
-    assert sim.wrench("b") == felt
+    assert sim.masses.wrench("a") == sim.masses.wrench("b") != (0.0, 0.0, 0.0)
+    felt = sim.masses.wrench("b")
+    sim.masses.set_dynamics("a", again)
+    assert sim.masses.wrench("a") == ((0.0, 0.0, 0.0) if again is None else felt)
+    assert sim.masses.wrench("b") == felt
     if again is None:
-        sim.set_dynamics("a", DynamicsSpec(mass=2.0))
-        assert sim.wrench("a") == (0.0, 0.0, 0.0)
+        sim.masses.set_dynamics("a", DynamicsSpec(mass=2.0))
+        assert sim.masses.wrench("a") == (0.0, 0.0, 0.0)
 
 
 def test_removing_many_at_once_is_removing_them_one_by_one() -> None:
@@ -539,7 +539,7 @@ def test_what_rests_is_woken_by_another_map() -> None:
     """A new wall inside a resting body moves it aside, although no body has touched it."""
     sim = Simulation()
     sim.add_robot("small-box", "thing", pose=(1.0, 0.0, 0.0))
-    sim.set_dynamics("thing", DynamicsSpec(mass=2.0))
+    sim.masses.set_dynamics("thing", DynamicsSpec(mass=2.0))
     sim.step(3)
     assert (
         sim.core.engine.dynamics is not None

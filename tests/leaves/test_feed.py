@@ -50,7 +50,10 @@ def test_each_change_tells_what_it_is_of() -> None:
         (lambda: sim.add_robot("amigo", "eve", pose=(5.0, 5.0, 0.0)), {B, R}),
         (lambda: sim.remove_robot("eve"), {B, C}),
         (lambda: sim.replace_scene(WALLS, build_grid(WALLS)), {M, B}),
-        (lambda: sim.set_dynamics("crate", DynamicsSpec(mass=3.0)), {Subject.MASS}),
+        (
+            lambda: sim.masses.set_dynamics("crate", DynamicsSpec(mass=3.0)),
+            {Subject.MASS},
+        ),
         (lambda: sim.remove_box("crate"), {B}),
         (lambda: robot.claim("page"), {C}),
         (lambda: robot.claim("page"), set()),
@@ -132,7 +135,7 @@ def test_the_digest_does_not_know_the_feed() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda sim: sim.set_dynamics("crate", DynamicsSpec(mass=3.0)),
+        lambda sim: sim.masses.set_dynamics("crate", DynamicsSpec(mass=3.0)),
         lambda sim: sim.core.unserve(["ann"]),
         lambda sim: sim.remove_box("crate"),
         lambda sim: sim.add_robot("p3dx", "bob", pose=(4.0, 4.0, 0.0)),

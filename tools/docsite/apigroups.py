@@ -12,6 +12,7 @@ OF_BOTYARD: Final[dict[str, tuple[str, ...]]] = {
     "simulation": (
         "Simulation",
         "sim.fleet.Fleet",
+        "sim.masses.Masses",
         "__version__",
     ),
     "robots": (

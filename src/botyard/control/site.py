@@ -166,9 +166,9 @@ class Site:
             Name of a robot or a box.
         """
         robot = self.sim.robots.get(body)
-        return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(
-            body
-        ) is not None
+        return (
+            robot is not None and bool(robot.spec.drive)
+        ) or self.sim.masses.dynamics(body) is not None
 
     def settle(self) -> None:
         """Apply queued placements immediately if the simulation is paused."""

@@ -1,4 +1,4 @@
-"""Names that `Simulation` had before `Simulation.core`; they work for one release.
+"""Names that `Simulation` had before; they work for one release.
 
 Each use gives a DeprecationWarning with the new name.
 """
@@ -32,6 +32,17 @@ MOVED: Final[Mapping[str, str]] = MappingProxyType(
                 "unique_names",
                 "unserve",
                 "warn_by",
+            )
+        },
+        **{
+            name: f"masses.{name}"
+            for name in (
+                "dynamics",
+                "pull_to",
+                "push",
+                "set_dynamics",
+                "throw",
+                "wrench",
             )
         },
         "branch": "core.states.branch",

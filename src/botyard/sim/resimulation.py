@@ -111,7 +111,7 @@ REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] 
     journal.RemoveZone: lambda c, sim, _: sim.floor.remove_zone(c.name),
     journal.MarkFloor: lambda c, sim, _: sim.floor.mark(c.field, c.points, c.amounts),
     journal.ClearField: lambda c, sim, _: sim.floor.clear(c.field),
-    journal.SetDynamics: lambda c, sim, _: sim.set_dynamics(c.name, c.spec),
+    journal.SetDynamics: lambda c, sim, _: sim.masses.set_dynamics(c.name, c.spec),
     journal.Attach: lambda c, sim, _: sim.attach(c.carrier, c.name),
     journal.Detach: lambda c, sim, _: sim.detach(c.name),
     journal.Describe: lambda c, sim, _: sim.core.describe(c.described),

@@ -44,8 +44,8 @@ class BaseRobot(Member):
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
-        "spec": "a robot keeps its model; call Simulation.set_dynamics for its "
-        "mass, or remove it and add another one",
+        "spec": "a robot keeps its model; call Simulation.masses.set_dynamics "
+        "for its mass, or remove it and add another one",
         "start": "it is the pose at which the robot was added; call "
         "command.set_pose(x, y, th) to move it",
         "truth": "call command.set_pose(x, y, th)",

@@ -129,8 +129,7 @@ class Simulation(Observable[Robot]):
                   `robots`, `fleet`, `poses`
     Map           `scene`, `replace_scene`, `add_wall`, `add_box`, `remove_box`,
                   `floor`; `cast`, `near_walls`, `random_free_poses`
-    Bodies        `put`, `put_back`, `hold`, `attach`, `detach`
-    Masses        `set_dynamics`, `dynamics`, `push`, `pull_to`, `throw`, `wrench`
+    Bodies        `put`, `put_back`, `hold`, `attach`, `detach`; `masses`
     States        `save_state`, `restore`, `clone`, `digest`
     Observation   `events`, `history`, `record`, `render`
     Files         `load`, `save_scenario`, `close`
@@ -180,6 +179,7 @@ class Simulation(Observable[Robot]):
         "floor": "call floor.replace(floor), floor.set_zone or floor.mark",
         "fleet": "call fleet.command, add_robots or remove_robots",
         "poses": "call put(name, pose) for each",
+        "masses": "call masses.set_dynamics(name, spec)",
         "time": "call step()",
         "tick": "call step()",
         "dt": "set the step when you make the simulation: Simulation(step=…)",

@@ -19,6 +19,7 @@ from botyard.sim.episodes import Episodes
 from botyard.sim.floors import Floors
 from botyard.sim.floorview import FloorView
 from botyard.sim.journal import Reset
+from botyard.sim.masses import Masses
 from botyard.sim.places import Places
 from botyard.sim.programs import employ
 from botyard.sim.savedstates import SavedStates
@@ -43,6 +44,7 @@ class SimulationCore(Core):
     `places`          the map's home and free places for more robots
     `floor`           floor of the world, as `Simulation.floor`
     `floors`          costmaps of the map, on which paths are planned
+    `masses`          masses of bodies, as `Simulation.masses`
     `descriptions`    joints and ray sensors of description files
     `states`          saved states, and continuing from one with clients connected
     `episodes`        number and seed of the present episode
@@ -57,6 +59,7 @@ class SimulationCore(Core):
         self.places = Places(self)
         self.floor = FloorView(self)
         self.floors = Floors(self)
+        self.masses = Masses(self)
         self.states = SavedStates(self)
         self.closing = Listeners[None](log, "closing the simulation")
         """Functions that `Simulation.close` calls with None."""

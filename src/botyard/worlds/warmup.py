@@ -64,7 +64,7 @@ def warm_up_masses() -> None:
     """Run the part of `warm_up` for bodies with mass."""
     sim = Simulation()
     sim.add_robot("box", "box", pose=Pose(3.0, 1.0, 0.0))
-    sim.set_dynamics("box", DynamicsSpec(mass=9.0))
+    sim.masses.set_dynamics("box", DynamicsSpec(mass=9.0))
     sim.step()
 
 

@@ -454,7 +454,7 @@ class Ambf(ObjectContext):
 
     def _use_default_gains(self, name: str) -> None:
         """In the oldest generation, derive missing controller gains from the mass (§6)."""
-        spec = self.sim.dynamics(name)
+        spec = self.sim.masses.dynamics(name)
         if (
             self.generation != "master"
             or spec is None
@@ -477,7 +477,7 @@ class Ambf(ObjectContext):
             angular=Gains(angular, 2.0 * math.sqrt(angular * inertia)),
             force=True,
         )
-        self.sim.set_dynamics(name, replace(spec, controller=damped))
+        self.sim.masses.set_dynamics(name, replace(spec, controller=damped))
 
     def _equipment(
         self, robot: Robot
@@ -544,7 +544,9 @@ class Ambf(ObjectContext):
         names = (*self.sim.robots, *self.sim.core.box_names)
         self.control.do(
             AMBF,
-            Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)),
+            Reset(
+                names=tuple(n for n in names if self.sim.masses.dynamics(n) is not None)
+            ),
         )
         self._cease_all()
 

@@ -68,12 +68,12 @@ class EngineBody(Body):
 
     def wrench(self) -> tuple[float, float, float]:
         """Return the net force and torque on the body; see `Body.wrench`."""
-        return self.ambf.sim.wrench(self.body)
+        return self.ambf.sim.masses.wrench(self.body)
 
     @property
     def mass(self) -> DynamicsSpec | None:
         """Mass properties of the body; see `Body.mass`."""
-        return self.ambf.sim.dynamics(self.body)
+        return self.ambf.sim.masses.dynamics(self.body)
 
     @property
     def inertia(self) -> float:
@@ -257,7 +257,7 @@ class EngineBody(Body):
         self.set_step_hook("twist", None)
         sim = self.ambf.sim
         if self._is_demanded():
-            sim.push(self.body, 0.0, 0.0, 0.0, SOURCE)
+            sim.masses.push(self.body, 0.0, 0.0, 0.0, SOURCE)
 
     def _is_demanded(self) -> bool:
         """Return whether a commanded force, pose or velocity is in effect."""

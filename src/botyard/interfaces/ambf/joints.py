@@ -253,7 +253,7 @@ class Wheels:
                     )
                 )
                 c, s = cosine_sine(body.pose().th)
-                body.ambf.sim.push(
+                body.ambf.sim.masses.push(
                     body.body,
                     along * c - across * s,
                     along * s + across * c,
