@@ -44,8 +44,9 @@ const browser: Browser = {
   keepToken: (given) => void token.keep(given),
 };
 
-const scheme = location.protocol === "https:" ? "wss" : "ws";
-const app = new App(`${scheme}://${location.host}/ws`, token.get(), browser);
+const socket = new URL("ws", location.href); // relative: a proxy may serve the page below a path
+socket.protocol = socket.protocol.replace("http", "ws");
+const app = new App(socket.href, token.get(), browser);
 window.__sim = app;
 mount(Page, { target: document.getElementById("app")!, props: { app } });
 dark?.addEventListener("change", (e) => app.settings.prefer(e.matches));

@@ -104,6 +104,10 @@ class Page:
         """Port and tokens of the page, which a restarted simulator uses again."""
         return self._server.address[1], self._full, self._audience
 
+    def allow_frames(self) -> str:
+        """Let other pages frame this one; see `PageServer.allow_frames`."""
+        return self._server.allow_frames()
+
     async def start(self) -> None:
         """Serve the page.
 

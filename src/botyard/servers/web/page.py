@@ -241,6 +241,7 @@ class PageServer:
         self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower() for h in hosts)}
         self._sockets: set[_Socket] = set()
         self._server: HttpServer | None = None
+        self._guard: Guard | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self._handler: PageLog | None = None
         self._uploading: set[str] = set()
@@ -267,7 +268,7 @@ class PageServer:
         """
         bound = _bind(host, port)
         self.address = bound.getsockname()[:2]
-        app = Guard(
+        app = self._guard = Guard(
             self._app(),
             self._hosts | {host.strip("[]").lower()},
             not is_loopback(host),
@@ -319,6 +320,15 @@ class PageServer:
         return f"http://{name}:{port}/" + (
             f"#token={quote(token, safe='')}" if token else ""
         )
+
+    def allow_frames(self) -> str:
+        """Let other pages frame this one under a path with a new token; return the path.
+
+        It holds until `close`. The part after the # grants access, as in `url`.
+        """
+        assert self._guard is not None
+        self._guard.frame = new_token()
+        return f"{self._guard.frame}/#token={quote(self.tokens.full, safe='')}"
 
     def _add_log(self, entry: LogEntry) -> None:
         self.desk.add_log(entry)

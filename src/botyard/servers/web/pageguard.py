@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import ipaddress
 import logging
 import time
@@ -23,16 +24,25 @@ log = logging.getLogger("botyard.page")
 
 CSP: Final = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: "
-    "blob:; object-src 'none'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    "blob:; object-src 'none'; base-uri 'none'; form-action 'none'"
 )
-HEADERS: Final = (
-    (b"content-security-policy", CSP.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
+
+
+def _headers(csp: str, sharing: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    return (
+        (b"content-security-policy", csp.encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+        (b"cross-origin-resource-policy", sharing),
+    )
+
+
+HEADERS: Final = _headers(f"{CSP}; frame-ancestors 'none'", b"same-origin")
+"""Security headers of answers: no other page can frame or embed them."""
+# No list of ancestors: `*` does not match the scheme of VS Code's notebooks.
+FRAMED: Final = _headers(CSP, b"cross-origin")
+"""Security headers of answers to requests that present the token for frames."""
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -52,6 +62,13 @@ class Guard:
         Host names other than `hosts` are still refused, which prevents DNS rebinding.
     tokens : Tokens
         A caller that presents one of these tokens is not a stranger.
+
+    Attributes
+    ----------
+    frame : str
+        Token that a path starts with (``/TOKEN/…``) so that any page may frame the
+        answer, and reach the server by any host name, as through a proxy. Empty: no
+        page may.
     """
 
     def __init__(
@@ -61,6 +78,7 @@ class Guard:
         self._hosts = hosts
         self._any_address = any_address
         self._tokens = tokens
+        self.frame = ""
         self._lines = TokenBucket(*REFUSALS, time.monotonic())
 
     def _is_good(self, host: str) -> bool:
@@ -102,7 +120,8 @@ class Guard:
             return
 
         found = dict(scope["headers"])
-        reason = self._refusal(scope, found)
+        framed = self._without_token(scope)
+        reason = "" if framed is not None else self._refusal(scope, found)
         if reason:
             await self._refuse(scope, send, reason)
             return
@@ -116,10 +135,23 @@ class Guard:
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                more = HEADERS if framed is None else FRAMED
+                message["headers"] = [*message.get("headers", []), *more]
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        await self._app(framed or scope, receive, send_with_headers)
+
+    def _without_token(self, scope: Scope) -> Scope | None:
+        """Return a request without the token for frames in its path; None: it has none.
+
+        The token proves that the address comes from this server, so the host name and
+        the origin prove nothing more; proxies change both.
+        """
+        first, _, rest = scope["path"][1:].partition("/")
+        # A comparison in constant time reveals nothing about the token.
+        if self.frame and hmac.compare_digest(first.encode(), self.frame.encode()):
+            return {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+        return None
 
     async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
         if self._lines.take(time.monotonic()):
