@@ -102,6 +102,7 @@ provide(
         "render": "botyard.pictures.rendering",
         "robot_png": "botyard.pictures.rendering",
         "scene_png": "botyard.pictures.rendering",
+        "show": "botyard.ui.show",
     }
 )
 

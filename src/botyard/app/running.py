@@ -12,7 +12,7 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
@@ -142,7 +142,9 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
+async def opened(
+    sim: Simulation, o: RunOptions, rest: Collection[str] = ()
+) -> AsyncIterator[Opened]:
     """Assemble a simulator and open its ports in the running event loop.
 
     It is a context manager that closes everything on exit.
@@ -153,6 +155,8 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
         World with its robots.
     o : RunOptions
         Options of the run. Their robots are added to the world.
+    rest : collection of str
+        Interfaces that are not started.
 
     Yields
     ------
@@ -177,7 +181,7 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
             with python_words():
                 parts.robot_servers.adopt()
                 add_robots(parts.robot_servers, place, o, o.robots)
-                run = await open_interfaces(stack, parts, o, {})
+                run = await open_interfaces(stack, parts, o, {}, rest=rest)
 
             yield Opened(parts, run)
         finally:
@@ -264,9 +268,12 @@ class Running(RunningInfo):
         The world.
     """
 
-    def __init__(self, sim: Simulation, o: RunOptions) -> None:
+    def __init__(
+        self, sim: Simulation, o: RunOptions, rest: Collection[str] = ()
+    ) -> None:
         self.sim = sim
         self._o = o
+        self._rest = rest
         self._now: Opened | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[int] | None = None
@@ -316,7 +323,7 @@ class Running(RunningInfo):
             if self._is_stopping:
                 return 0
 
-        async with opened(self.sim, self._o) as now:
+        async with opened(self.sim, self._o, self._rest) as now:
             self._now = now
             self._ready.set()
             status: int = await now.parts.hub.run()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -91,16 +90,11 @@ def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -
         stack.callback(opened.close)
         stack.callback(task.cancel)
     elif (
-        sys.stdin.isatty() and _has_display() and not (o.noninteractive or o.no_browser)
+        sys.stdin.isatty()
+        and window.has_display()
+        and not (o.noninteractive or o.no_browser)
     ):
         window.open_browser(url)
-
-
-def _has_display() -> bool:
-    """Return whether the system can show windows."""
-    return sys.platform in ("win32", "darwin") or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
 
 
 async def _closed(opened: window.Window, hub: Hub) -> None:

@@ -263,6 +263,10 @@ class RangeRegistry:
         """
         return bool(self._devices[key].readers)
 
+    def read_keys(self) -> frozenset[Hashable]:
+        """Return the identities of all devices that have a subscriber."""
+        return frozenset(key for key, one in self._devices.items() if one.readers)
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """Return the beams of a device.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from botyard.sim.branching import is_same_map
 from botyard.sim.history import Moment, make_history
 from botyard.sim.savedstates import sealed
 from botyard.sim.simulation import Simulation
-from botyard.sim.state import rebuild
+from botyard.sim.state import rebuild, settings_of
 from botyard.sim.statehead import IN_ROSTER
 
 MINUTES: Final = 10.0
@@ -352,20 +352,13 @@ class History(ReadOnly):
         part, state = self._state(time)
         sim = self._sim
         if other is None:
-            options: Mapping[str, Any] = {
-                "step": sim.dt,
-                "odometry_error": sim.core.engine.odometry_error_mode.name.lower(),
-                "sensor_noise": sim.core.sensor_noise,
-                "threads": sim.core.threads,
-                "range_step": sim.core.range_step,
-            }
             models: Any = part.described
             other = rebuild(
                 type(sim),
                 part.scene,
                 models,
                 sim.core.descriptions.described,
-                options,
+                settings_of(sim),
                 state,
             )
             # The warnings were already shown when this moment was simulated.

@@ -38,6 +38,7 @@ class Observable(Restorable[R]):
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
         self._history: History[Self] | None = None
         self._contacts: ContactLog | None = None
+        self._live: Any = None
 
     def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
         """Call `look` with the snapshot after every step.
@@ -170,6 +171,50 @@ class Observable(Restorable[R]):
             overwrite,
         )
 
+    def show(
+        self,
+        *,
+        height: int = 480,
+        speed: float | None = None,
+        url: str | None = None,
+        port: int | None = None,
+    ) -> None:
+        """Show the world live: in a notebook below the cell, otherwise in the browser.
+
+        The page follows each later step. It only watches: it cannot change the run.
+        Changes between two steps appear at the end of the cell, or at the next step. In
+        a notebook a picture is saved with the page; it is shown wherever the page
+        cannot be reached. Outside of notebooks the call prints the address of the page,
+        and opens it in the browser if there is a display.
+
+        The page has a server of its own, in a thread of this process, which only this
+        computer can reach. Further calls use it again. It ends with the program, with
+        `close`, or when the simulation is no longer used.
+
+        Parameters
+        ----------
+        height : int
+            Height in a notebook, pixels.
+        speed : float, optional
+            Simulated time per wall time that later steps keep to at most: 1 is real time.
+            Default: as fast as possible.
+        url : str, optional
+            Address at which your browser reaches the port, if the notebook runs on another
+            computer: ``{port}`` stands for its number. Default: the notebook tries the
+            proxy of Jupyter (jupyter-server-proxy) and this computer.
+        port : int, optional
+            Port of the page in the first call. Default: 8100, or the next free one; 0: any
+            free port.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of range or of another type.
+        PortError
+            The port is in use. A notebook shows the picture alone, with a warning.
+        """
+        show(self, height, speed, url, port)
+
     def record(
         self,
         path: str | Path,
@@ -261,6 +306,14 @@ def render(
     raise NotImplementedError
 
 
+@extension("show")
+def show(
+    sim: Any, height: int, speed: float | None, url: str | None, port: int | None
+) -> None:
+    """Show the live page of a simulation; see `Simulation.show`."""
+    raise NotImplementedError
+
+
 @extension("record")
 def record(sim: Any, path: str | Path, choices: Mapping[str, Any]) -> Recording:
     """Start to record a simulation.
@@ -283,4 +336,4 @@ def png(sim: Any, robot: str | None) -> bytes:
     raise NotImplementedError
 
 
-__all__ = ["Observable", "png", "record", "render"]
+__all__ = ["Observable", "png", "record", "render", "show"]

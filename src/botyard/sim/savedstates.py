@@ -60,7 +60,7 @@ class SavedStates:
             list(columns_of(self._core.engine)),
         )
 
-    def save_moment(self, number: int) -> bytes:
+    def save_moment(self, number: int, programs: bool = True) -> bytes:
         """Return a saved state with a number of the caller in place of its checksum.
 
         The method serves callers that save often, because the checksum takes most of
@@ -70,15 +70,16 @@ class SavedStates:
         ----------
         number : int
             Number for the caller's use, 0 to 2⁶⁴ − 1.
+        programs : bool
+            Whether to include the controllers, see `save`.
 
         Raises
         ------
         StateError
             The state of a robot's controller cannot be saved.
         """
-        head = msgspec.msgpack.encode(
-            head_of(self._core, self.known, controllers_of(self._core))
-        )
+        controllers = controllers_of(self._core) if programs else []
+        head = msgspec.msgpack.encode(head_of(self._core, self.known, controllers))
         columns = [
             np.ascontiguousarray(column).data
             for column in columns_of(self._core.engine)

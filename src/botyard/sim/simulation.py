@@ -131,7 +131,7 @@ class Simulation(Observable[Robot]):
                   `floor`; `cast`, `near_walls`, `random_free_poses`
     Bodies        `put`, `put_back`, `hold`, `attach`, `detach`; `masses`
     States        `save_state`, `restore`, `clone`, `digest`
-    Observation   `events`, `history`, `record`, `render`
+    Observation   `events`, `history`, `record`, `render`, `show`
     Files         `load`, `save_scenario`, `close`
     ============  ==================================================================
 

@@ -161,13 +161,6 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
         )
 
     state = sim.save_state()
-    options = {
-        "step": sim.core.dt,
-        "odometry_error": sim.core.engine.odometry_error_mode.name.lower(),
-        "sensor_noise": sim.core.sensor_noise,
-        "threads": sim.core.threads,
-        "range_step": sim.core.range_step,
-    }
     models = list(
         {id(robot.spec): robot.spec for robot in sim.robots.values()}.values()
     )
@@ -176,11 +169,22 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
         sim.core.scene,
         models,
         sim.core.descriptions.described,
-        options,
+        settings_of(sim),
         state,
         sim.core.seed if seed is None else seed,
         sim.core.episodes.seed_and_number,
     )
+
+
+def settings_of(sim: Restorable[Any]) -> dict[str, Any]:
+    """Return the arguments by which another simulation works as this one."""
+    return {
+        "step": sim.core.dt,
+        "odometry_error": sim.core.engine.odometry_error_mode.name.lower(),
+        "sensor_noise": sim.core.sensor_noise,
+        "threads": sim.core.threads,
+        "range_step": sim.core.range_step,
+    }
 
 
 def unpickled(version: int, *given: Any) -> Any:
@@ -259,4 +263,4 @@ def rebuild(
     return sim
 
 
-__all__ = ["Restorable", "parts", "rebuild"]
+__all__ = ["Restorable", "parts", "rebuild", "settings_of"]

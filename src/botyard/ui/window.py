@@ -94,6 +94,13 @@ class Window:
             shutil.rmtree(self._profile, ignore_errors=True)
 
 
+def has_display() -> bool:
+    """Return whether the system can show windows."""
+    return sys.platform in ("win32", "darwin") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+
+
 def open_browser(url: str) -> bool:
     """Show the page in the user's browser.
 
