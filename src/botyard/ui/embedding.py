@@ -23,13 +23,14 @@ _BLANK: Final = (
 # not try this computer's ports: browsers would ask the user for permission.
 _PROGRAM: Final = """((spot, {port, path, height, still, prefix, given}) => {
   spot.onload = null;
-  const web = location.protocol.startsWith("http");
-  const here = !web || ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  // In a handler the bare name is document.URL. The address of marimo's frames is their parent's.
+  const home = new window.URL(document.baseURI);
+  const web = home.protocol.startsWith("http");
+  const here = !web || ["localhost", "127.0.0.1", "[::1]"].includes(home.hostname);
   const lab = document.getElementById("jupyter-config-data");
   const base = (lab && JSON.parse(lab.textContent).baseUrl) || document.body.dataset.baseUrl || prefix;
   const places = [...given];
-  // In a handler the bare name is document.URL.
-  if (!given.length && web) places.push(new window.URL(`${base}proxy/${port}/`, location.href).href);
+  if (!given.length && web) places.push(new window.URL(`${base}proxy/${port}/`, home).href);
   if (!given.length && here) places.push(`http://127.0.0.1:${port}/`);
   const attempt = (place) => {
     if (place === undefined) return;

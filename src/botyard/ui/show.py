@@ -45,6 +45,8 @@ SHARE: Final = 0.1
 """Part of the time that the mirror's updates take at most."""
 LAG_S: Final = 0.1
 """Delay of a step beyond which the pace is not made up for, s."""
+MARGIN: Final = 24
+"""Margin around the page in a frame of marimo, pixels."""
 HEIGHTS: Final = (1, 10_000)
 """Range of the height of a frame, pixels."""
 
@@ -331,7 +333,9 @@ def show(
     if marimo is not None and marimo.running_in_notebook():
         still = f"botyard-{id(sim):x}"
         html = live_html(live.port, live.path, height, still, url)
-        marimo.output.append(marimo.Html(html + still_html(still, png(sim, None))))
+        # In a frame of its own, because marimo drops handlers of events.
+        whole = html + still_html(still, png(sim, None))
+        marimo.output.append(marimo.iframe(whole, height=f"{height + MARGIN}px"))
         return
 
     print(f"botyard shows the world on {live.address}")
