@@ -15,8 +15,9 @@ Sources, in github.com/ros-navigation/navigation2 (path and commit):
   compute_route and compute_and_track_route; route_graph is latched; the robot's pose in
   route_frame at tracker_update_rate; nodes are reached within their radii.
 - nav2_behaviors/plugins/spin.cpp (0254af6), back_up.cpp (01b38c2), drive_on_heading.hpp and
-  timed_behavior.hpp (0254af6): the recoveries spin and back_up, at cycle_frequency, by the
-  pose in local_frame; the bring-up remaps their cmd_vel to cmd_vel_nav.
+  timed_behavior.hpp (0254af6): the recoveries spin and backup as actions, with the codes of
+  nav2_msgs/action, at cycle_frequency, by the pose in local_frame; the bring-up remaps
+  their cmd_vel to cmd_vel_nav.
 
 It shares nothing with the simulator.
 """
@@ -28,16 +29,20 @@ import json
 import math
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
-from geometry_msgs.msg import PoseStamped, TwistStamped
+from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import Point, PoseStamped, TwistStamped
 from nav2_msgs.action import (
+    BackUp,
     ComputeAndTrackRoute,
     ComputeRoute,
     DockRobot,
     FollowPath,
     NavigateToPose,
+    Spin,
     UndockRobot,
 )
 from nav2_msgs.msg import RouteEdge, RouteNode
@@ -63,6 +68,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 # Of DockRobot's feedback and results.
 STAGING, PERCEPTION, CONTROLLING, WAITING = 1, 2, 3, 4
 FAILED_TO_STAGE, FAILED_TO_CONTROL, FAILED_TO_CHARGE = 903, 905, 906
+# Of Spin's and BackUp's results.
+SPIN_TIMEOUT, BACK_UP_TIMEOUT, BACK_UP_INVALID_INPUT = 701, 711, 713
 PLUGIN = "simple_charging_dock"
 BOUNDARY_M, RADIUS_M = 1.0, 2.0
 """Defaults of boundary_radius_to_achieve_node and radius_to_achieve_node."""
@@ -312,7 +319,7 @@ class Route(Worker):
 
 
 class Behaviors(Worker):
-    """behavior_server: spin and back_up, which behavior trees use for recoveries."""
+    """behavior_server: spin and backup, which behavior trees use for recoveries."""
 
     def __init__(self, context: Any, stamped: bool, frames: Buffer) -> None:
         # The default of cycle_frequency.
@@ -323,7 +330,26 @@ class Behaviors(Worker):
 
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         self._velocity = Velocity(self, "cmd_vel_nav", 1)
+        self._spin_action = ActionServer(self, Spin, "spin", self._spin)
+        self._back_up_action = ActionServer(self, BackUp, "backup", self._back_up)
         return super().on_configure(state)
+
+    async def _spin(self, goal: Any) -> Spin.Result:
+        return await self._recover(goal, Spin.Result(), self._turning(goal))
+
+    async def _back_up(self, goal: Any) -> BackUp.Result:
+        return await self._recover(goal, BackUp.Result(), self._reversing(goal))
+
+    async def _recover(
+        self, goal: Any, result: Any, job: Generator[None, None, int]
+    ) -> Any:
+        start = self.now()
+        result.error_code = await self.run(job)
+        nanoseconds = round(1e9 * (self.now() - start))
+        spent = result.total_elapsed_time
+        spent.sec, spent.nanosec = divmod(nanoseconds, 10**9)
+        (goal.abort if result.error_code else goal.succeed)()
+        return result
 
     def _pose(self) -> Planar:
         found = self.frames.lookup(
@@ -338,28 +364,45 @@ class Behaviors(Worker):
         command.twist.linear.x, command.twist.angular.z = speed, turn
         self._velocity.publish(command)
 
-    def spin(self, angle: float) -> Generator[None, None, None]:
+    def _late(self, goal: Any) -> Callable[[], bool]:
+        """Return whether the time that a goal allows is over."""
+        allowed = goal.request.time_allowance
+        end = self.now() + allowed.sec + 1e-9 * allowed.nanosec
+        return lambda: self.now() > end
+
+    def _turning(self, goal: Any) -> Generator[None, None, int]:
         """Turn on the spot, with the defaults of Nav2's parameters."""
-        last, turned = self._pose()[2], 0.0
-        while True:
-            now = self._pose()[2]
-            turned += math.remainder(now - last, 2 * math.pi)
-            last = now
-            left = abs(angle) - abs(turned)
-            if left < 1e-6:
+        angle, is_late = goal.request.target_yaw, self._late(goal)
+        last, turned, code = self._pose()[2], 0.0, 0
+        while (left := abs(angle) - abs(turned)) >= 1e-6:
+            if is_late():
+                code = SPIN_TIMEOUT
                 break
             speed = min(max(math.sqrt(2 * 3.2 * left), 0.4), 1.0)
             self._send(0.0, math.copysign(speed, angle))
             yield
+            now = self._pose()[2]
+            turned += math.remainder(now - last, 2 * math.pi)
+            last = now
+            goal.publish_feedback(Spin.Feedback(angular_distance_traveled=turned))
         self._send(0.0, 0.0)
+        return code
 
-    def back_up(self, distance: float, speed: float) -> Generator[None, None, None]:
+    def _reversing(self, goal: Any) -> Generator[None, None, int]:
         """Drive backwards."""
-        start = self._pose()[:2]
-        while math.dist(start, self._pose()[:2]) < distance:
-            self._send(-speed, 0.0)
+        target, is_late = goal.request.target, self._late(goal)
+        if target.y or target.z:
+            return BACK_UP_INVALID_INPUT
+        start, code = self._pose()[:2], 0
+        while (gone := math.dist(start, self._pose()[:2])) < abs(target.x):
+            if is_late():
+                code = BACK_UP_TIMEOUT
+                break
+            goal.publish_feedback(BackUp.Feedback(distance_traveled=gone))
+            self._send(-abs(goal.request.speed), 0.0)
             yield
         self._send(0.0, 0.0)
+        return code
 
 
 class Docks(Bringup):
@@ -439,6 +482,7 @@ class Docks(Bringup):
         away = planar(truths[-1].pose.pose)
         return {
             "recovered": self.recover(truths),
+            "may_skip_checks": hasattr(BackUp.Goal(), "disable_collision_checks"),
             "said": said,
             "reached": self.route.reached,
             "docked": [result.success, result.error_code],
@@ -452,16 +496,44 @@ class Docks(Bringup):
 
     def recover(self, truths: list[Odometry]) -> list[Planar]:
         """Back up and spin as Nav2's default behavior tree asks; return how far each moved
-        the robot, in the frame of its start.
+        the robot, in the frame of its start. Then ask for what fails, with Nav2's codes.
         """
+        ten = Duration(sec=10)
+        back = {"target": Point(x=0.3), "speed": 0.15, "time_allowance": ten}
+        spin = {"target_yaw": 1.57, "time_allowance": ten}
+        short = {"time_allowance": Duration(nanosec=200_000_000)}
         moves = []
-        for job in (self.behaviors.back_up(0.3, 0.15), self.behaviors.spin(1.57)):
+        for action, kind, fields, code in (
+            ("backup", BackUp, back, 0),
+            ("spin", Spin, spin, 0),
+            ("backup", BackUp, {**back, "target": Point(y=1.0)}, BACK_UP_INVALID_INPUT),
+            ("backup", BackUp, {**back, **short}, BACK_UP_TIMEOUT),
+            ("spin", Spin, {**spin, **short}, SPIN_TIMEOUT),
+        ):
+            goal = kind.Goal(**fields)
+            if hasattr(goal, "disable_collision_checks"):
+                # Kilted's field. This server has no costmap.
+                goal.disable_collision_checks = True
             self.wait(lambda: stands(truths[-1]), "it drives on")
             start = planar(truths[-1].pose.pose)
-            ended = self.behaviors.start(job)
+            gone: list[float] = []
+
+            def take(message: Any, gone: list[float] = gone) -> None:
+                (name,) = message.feedback.get_fields_and_field_types()
+                gone.append(getattr(message.feedback, name))
+
+            ended = self.ask(action, kind, goal, take)
             self.wait(ended.done, lambda: planar(truths[-1].pose.pose))
             self.wait(lambda: stands(truths[-1]), "it drives on")
-            moves.append(compose(inverse(start), planar(truths[-1].pose.pose)))
+            found = ended.result()
+            assert found.result.error_code == code, (action, found)
+            status = GoalStatus.STATUS_ABORTED if code else GoalStatus.STATUS_SUCCEEDED
+            assert found.status == status, (action, found)
+            if not code:
+                spent = found.result.total_elapsed_time
+                assert spent.sec < 10 and spent.sec + spent.nanosec > 0, spent
+                assert gone == sorted(gone) and len(gone) > 10, gone
+                moves.append(compose(inverse(start), planar(truths[-1].pose.pose)))
         return moves
 
 

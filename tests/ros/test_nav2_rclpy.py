@@ -69,7 +69,8 @@ step: 0.05
 )
 def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> None:
     """A route is tracked while its path is followed; the robot docks, its battery_state
-    says that it charges, and it undocks. Then it backs up and spins, as in recoveries.
+    says that it charges, and it undocks. Then it backs up and spins by the actions of
+    recoveries.
     """
     world = wheels.folder / "docked.yaml"
     world.write_text(DOCKED)
@@ -87,6 +88,8 @@ def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> No
     assert seen["docked"] == [True, 0] and seen["states"][:3] == [1, 2, 3], seen
     assert seen["current"] > 0.5 and seen["apart"] < 0.4, seen
     assert seen["undocked"] and 0.5 < seen["away"] < 1.2 and seen["commands"] > 20
+    # A field of Kilted's actions.
+    assert seen["may_skip_checks"] is (distro == "kilted")
     (x, y, turned), (_, _, spun) = seen["recovered"]
     # The robot drives on between two turns of a loop, and while it slows down.
     assert -0.45 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
