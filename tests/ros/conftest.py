@@ -154,3 +154,16 @@ def wheels(tmp_path: Path) -> Iterator[Ros2World]:
         yield one
     finally:
         one.close()
+
+
+@pytest.fixture
+def other_host(wheels: Ros2World, tmp_path: Path) -> Iterator[Ros2World]:
+    """A second host, on the same network."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    host = Ros2World(folder, Path())
+    try:
+        wheels.join(host, "10.77.0.1", "10.77.0.2")
+        yield host
+    finally:
+        host.close()

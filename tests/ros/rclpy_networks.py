@@ -8,7 +8,7 @@ import time
 import zlib
 from typing import Any
 
-from nav_msgs.msg import OccupancyGrid, Odometry
+from nav_msgs.msg import OccupancyGrid
 from rclpy_peer import Peer
 from ros2_scenes import LATCHED, drive, parameters, run
 from simulation_interfaces.srv import GetSimulationState
@@ -34,25 +34,6 @@ def bear(robot: str, calls: int) -> dict[str, Any]:
         "off": off,
         "lost": recreate(calls, 60.0)["lost"],
     }
-
-
-# -- ranges of discovery, and domains
-
-
-def seen(count: int, wanted: list[str]) -> list[str]:
-    """Return the robots whose odometry is offered when a number of messages of some has
-    come.
-    """
-    with Peer("looking") as peer:
-        got = [peer.listen(f"/{robot}/odom", Odometry) for robot in wanted]
-        peer.wait(
-            lambda: all(len(messages) >= count for messages in got),
-            lambda: list(map(len, got)),
-        )
-        # Other readers' topics are in the graph as well.
-        names = [n for n in peer.graph()[0] if n.endswith("/odom")]
-        offered = [n for n in names if peer.node.count_publishers(n)]
-    return sorted(n.split("/")[1] for n in offered)
 
 
 def maps(count: int) -> dict[str, Any]:

@@ -534,6 +534,21 @@ def crowd(make: Any, robot: str, count: int, uris: list[str]) -> Any:
         return {"maps": found, "gap": max(b - a for a, b in pairwise(times))}
 
 
+def seen(make: Any, count: int, wanted: list[str]) -> list[str]:
+    """Return the robots whose odometry is offered when a number of messages of some has
+    come.
+    """
+    with make("looking") as peer:
+        got = [peer.listen(f"/{robot}/odom", Odometry) for robot in wanted]
+        peer.wait(
+            lambda: all(len(messages) >= count for messages in got),
+            lambda: list(map(len, got)),
+        )
+        # Other readers' topics are in the graph as well.
+        names = [n for n in peer.graph()[0] if n.endswith("/odom")]
+        return sorted(n.split("/")[1] for n in names if peer.ends(n))
+
+
 def survive(make: Any, robot: str) -> Any:
     """Read and call on while the simulator dies and comes again."""
     with make("faithful") as peer:
@@ -564,19 +579,22 @@ def nanoseconds(stamp: Any) -> int:
 
 SCENES = {
     f.__name__: f
-    for f in (at_once, in_turn, old_lines, churn, read_on, hold, crowd, survive)
+    for f in (at_once, in_turn, old_lines, churn, read_on, hold, crowd, seen, survive)
 }
 
 
 def run(make: Any, own: dict[str, Any]) -> None:
     """Run a function by the command line's name and arguments, and print its result.
 
-    It is one of the program's own, or one of ros2_calls.py or of this file.
+    It is one of the program's own, or one of ros2_calls.py, ros2_commands.py or of this
+    file.
     """
     from ros2_calls import CALLS
+    from ros2_commands import commands
 
     name, given = sys.argv[1], json.loads(sys.argv[2])
-    result = own[name](*given) if name in own else (SCENES | CALLS)[name](make, *given)
+    scenes = {**SCENES, **CALLS, "commands": commands}
+    result = own[name](*given) if name in own else scenes[name](make, *given)
     print("RESULT " + json.dumps(result), flush=True)
     # Exit at once: middleware that is busy at the end of a program is not the subject
     # of the test.

@@ -13,9 +13,11 @@ import pytest
 from botyard.protocols.ros_messages.typenames import full, service_name
 from tests.ros.ros1 import output, says
 from tests.ros.ros2 import Ros2World
+from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ros.md"
+HOWTO = PAGE.parent.parent / "howto/ros.md"
 DISTRIBUTIONS = ("jazzy", "kilted")
 ROBOT = """
 extends = "p3dx-equipped"
@@ -113,6 +115,17 @@ def check_calls(
 def test_each_service_and_input(wheels: Ros2World, distro: str) -> None:
     """Every service answers, and every input has its effect."""
     check_calls(wheels, wheels.rclpy_later, distro, "--ros2")
+
+
+def test_the_commands_of_the_page(wheels: Ros2World) -> None:
+    """All commands of docs/howto/ros.md for a terminal of ROS 2 work, in its order."""
+    text = HOWTO.read_text("utf-8").replace("\\\n", "")
+    found = re.finditer(r"^(ros2 .*)|`(ros2 \w+ \w+ .*?)`", text, re.MULTILINE)
+    lines = [one[1] or one[2] for one in found]
+    args = ("-m", "office", "-r", "p3dx:ann", "--ros2", "--allow-client-exit")
+    sim = wheels.botyard(*args)
+    assert len(wheels.rclpy("jazzy", "commands", lines)) == len(lines) > 8
+    wait(lambda: sim.poll() == 0, what=lambda: output(sim))
 
 
 def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -67,19 +66,6 @@ def test_loss_and_large_maps(wheels: Ros2World, loss_shim: Path) -> None:
     assert "internal error" not in output(sim)
 
 
-@pytest.fixture
-def other_host(wheels: Ros2World, tmp_path: Path) -> Iterator[Ros2World]:
-    """A second host, on the same network."""
-    folder = tmp_path / "other"
-    folder.mkdir()
-    host = Ros2World(folder, Path())
-    try:
-        wheels.join(host, "10.77.0.1", "10.77.0.2")
-        yield host
-    finally:
-        host.close()
-
-
 def test_ranges_and_domains(wheels: Ros2World, other_host: Ros2World) -> None:
     """Four simulators on one host: one for this host only, one so by the old variable,
     one in another domain, and one for the whole network.
@@ -95,7 +81,7 @@ def test_ranges_and_domains(wheels: Ros2World, other_host: Ros2World) -> None:
 
     here, everywhere = ["ann", "bob", "dan"], ["dan"]
     peers = [
-        (wanted, host.rclpy_later(distro, "networks.seen", 20, wanted, **env))
+        (wanted, host.rclpy_later(distro, "seen", 20, wanted, **env))
         for host, distro, env, wanted in (
             (wheels, "jazzy", {}, here),
             (wheels, "kilted", local, here),

@@ -96,6 +96,26 @@ def test_large_maps_and_a_reader_that_stands_still(zenoh: Ros2World) -> None:
     assert "internal error" not in output(sim)
 
 
+def test_hosts_and_domains(zenoh: Ros2World, other_host: Ros2World) -> None:
+    """A simulator whose router is open to other hosts, and one in another domain."""
+    domain = {"ROS_DOMAIN_ID": "7"}
+    is_open = ("--zenoh-router", "--bind-to-address", "0.0.0.0")
+    zenoh.botyard("-m", "office", "-r", "p3dx:ann", *is_open)
+    zenoh.botyard("-m", "office", "-r", "p3dx:bob", "-p", "8201", "--zenoh", **domain)
+    there = {"ZENOH_ROUTER": "tcp/10.77.0.1:7447"}
+    peers = [
+        (wanted, host.zenoh_later(distro, "seen", 20, wanted, **env))
+        for host, distro, env, wanted in (
+            (zenoh, "jazzy", {}, ["ann"]),
+            (zenoh, "kilted", domain, ["bob"]),
+            (other_host, "jazzy", there, ["ann"]),
+            (other_host, "kilted", there, ["ann"]),
+        )
+    ]
+    for wanted, peer in peers:
+        assert zenoh.ended(peer) == wanted
+
+
 def test_guests_come_and_go_and_die(zenoh: Ros2World) -> None:
     """Forty sessions of two distributions; half of them end without a word. Others read
     on meanwhile and after a stop, when the simulator has died and has come again, and

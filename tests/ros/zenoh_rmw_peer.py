@@ -45,7 +45,7 @@ from ros2_scenes import LATCHED, PATIENCE_S, End, Got, Spinning, hash_of, run
 from rosgraph_msgs.msg import Clock
 from unique_identifier_msgs.msg import UUID
 
-ROUTER = "tcp/localhost:7447"
+ROUTER = os.environ.get("ZENOH_ROUTER", "tcp/localhost:7447")
 # Sequence number, nanoseconds, length of the identifier, identifier.
 ATTACHMENT = struct.Struct("<qqB16s")
 # Reliable, volatile, keep last 10: a policy that has ROS's default is empty.
