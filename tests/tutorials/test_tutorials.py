@@ -1,5 +1,5 @@
-"""Each tutorial is followed literally: an empty home, an empty folder, a network of
-its own, and `botyard` on the PATH.
+"""Each tutorial, and the page on ROS, is followed literally: an empty home, an empty
+folder, a network of its own, and `botyard` on the PATH.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from tests.networks import missing_namespaces
 from tests.tutorials.desk import ROS2, desk
 from tests.tutorials.environment import ROOT, installed, variables
 
-PAGES = sorted((ROOT / "docs/tutorials").glob("[0-9]*.md"))
+PAGES = [
+    *sorted((ROOT / "docs/tutorials").glob("[0-9]*.md")),
+    ROOT / "docs/howto/ros.md",
+]
 
 
 def missing(page: str) -> str | None:
