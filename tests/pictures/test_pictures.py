@@ -19,9 +19,19 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
 from botyard.pictures import map as map_module
-from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Mask, fit
-from botyard.pictures.clipping import clip_line, clip_polygon
+from botyard.pictures.canvas import (
+    MAX_ASPECT,
+    MAX_PIXELS,
+    MAX_WIDTH,
+    Mask,
+    View,
+    fit,
+)
+from botyard.pictures.clipping import Box, clip_line, clip_polygon
+from botyard.pictures.kernels.coverage import cover_polygons
 from botyard.pictures.map import draw_map
+from botyard.pictures.options import PictureOptions
+from botyard.pictures.painter import Painter
 from botyard.pictures.palette import theme
 from botyard.sim.simulation import Simulation
 
@@ -88,52 +98,42 @@ def test_worlds_that_have_no_picture(bounds: tuple[float, float, float, float]) 
 
 
 class Counted(ImageDraw.ImageDraw):
-    """A canvas that counts the drawn elements and their extent."""
+    """A canvas that counts the drawn lines."""
 
     def __init__(self, image: Image.Image) -> None:
         super().__init__(image)
         self.calls = 0
-        self.far = 0.0
 
     def line(self, xy, *args, **more):  # type: ignore[no-untyped-def]
-        self._note(xy)
-        super().line(xy, *args, **more)
-
-    def polygon(self, xy, *args, **more):  # type: ignore[no-untyped-def]
-        self._note(xy)
-        super().polygon(xy, *args, **more)
-
-    def rectangle(self, xy, *args, **more):  # type: ignore[no-untyped-def]
-        self._note(np.array(xy).reshape(-1, 2))
-        super().rectangle(xy, *args, **more)
-
-    def text(self, xy, *args, **more):  # type: ignore[no-untyped-def]
-        self._note([xy])
-        super().text(xy, *args, **more)
-
-    def _note(self, xy) -> None:  # type: ignore[no-untyped-def]
         self.calls += 1
-        self.far = max(self.far, float(np.abs(np.array(xy, float)).max()))
+        super().line(xy, *args, **more)
 
 
 @pytest.mark.parametrize("reach", [6e3, 1e9, 1e12])
-def test_what_is_far_away_is_not_drawn(reach: float) -> None:
-    """Lines, polygons, points and names far beyond the picture cost as much as their
-    visible part.
+def test_what_is_far_away_is_not_drawn(
+    reach: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines, polygons and points far beyond the picture look as their visible part, and dashes
+    are made for that part alone.
     """
     view = fit(BOX, 200)
+    edges = list[int]()
+
+    def counted(found: np.ndarray, *rest: object) -> None:
+        edges.append(len(found))
+        cover_polygons(found, *rest)
+
+    monkeypatch.setattr(canvas, "cover_polygons", counted)
     mask = Mask(view, (0, 0, 0, 255))
-    mask._draw = counted = Counted(mask.image)  # type: ignore[assignment]
-    far = ((-reach, -reach), (reach, -reach), (reach, reach), (-reach, reach))
-    mask.line(far)
+    far = [(-reach, -reach), (reach, -reach), (reach, reach), (-reach, reach)]
+    mask.line(far, closed=True)
     mask.polygon(far, 100)
     mask.line([(5.0, -reach), (5.0, reach)], 3.0, 200)
     mask.polygon([(reach, reach), (reach + 1, reach), (reach, reach + 1)])
     mask.squares(np.array([(reach, reach), (1.0, 1.0), (-reach, 2.0)]), 0.5)
     mask.squares(np.array([(-reach, 4.0)]), 2 * reach)
     mask.dashes([(-reach, 0.5), (reach, 0.5)], 1.0, 6.0, 4.0)
-    assert counted.far <= 2 * max(view.width, view.height) + 300
-    assert counted.calls <= 6 + 2 * (view.width + 300) / 10
+    assert sum(edges) <= 4 * (4 + (view.width + 2 * 256) / 10 + 2)
     (layer,) = mask.finish()
 
     def value(x: float, y: float) -> float:
@@ -141,7 +141,7 @@ def test_what_is_far_away_is_not_drawn(reach: float) -> None:
         return layer.mask.getpixel((round(px) - layer.at[0], round(py) - layer.at[1]))  # type: ignore[return-value]
 
     assert value(9.0, 1.0) == 100, "within the large polygon"
-    assert value(5.0, 3.0) == 200, "the line"
+    assert value(5.0, 3.0) == round(100 + 200 * (1 - 100 / 255)), "the line over it"
     assert value(1.25, 1.25) == 255
     assert value(9.0, 5.0) == 255, "a square that is larger than the picture"
 
@@ -170,6 +170,93 @@ def test_the_grid_has_not_more_lines_in_large_worlds(
             <= made[-1].calls
             <= (view.width + view.height) / map_module.LEAST_GRID_PX + 2
         )
+
+
+PICTURE = View(0.0, 40.0, 1.0, 60, 40)
+"""A pixel a metre; y points up in the world, and down in the picture."""
+
+
+def area(mask: Mask) -> float:
+    return float(mask.coverage.sum())
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_shapes_cover_their_area(turn: int) -> None:
+    corners = np.array([(10.2, 8.1), (30.7, 12.4), (24.3, 31.9), (12.8, 25.0)])[::turn]
+    x, y = corners.T
+    size = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+    mask = Mask(PICTURE, (0, 0, 0, 255))
+    mask.fill(corners)
+    assert area(mask) == pytest.approx(size, rel=0.005)
+    assert mask.coverage[20, 20] == 1.0
+
+    for closed, want in ((False, 3 * 20 * 4.0), (True, 24**2 - 16**2)):
+        mask = Mask(PICTURE, (0, 0, 0, 255))
+        square = [(10, 10), (30, 10), (30, 30), (10, 30)][::turn]
+        mask.stroke(square, 4.0, closed=closed)
+        assert area(mask) == pytest.approx(want), "corners are sharp"
+
+    mask = Mask(PICTURE, (0, 0, 0, 255))
+    mask.stroke([(20, 20), (40, 20)], 6.0, ends="round")
+    assert area(mask) == pytest.approx(120 + math.pi * 9, rel=0.01)
+    mask = Mask(PICTURE, (0, 0, 0, 255))
+    mask.circle(30.0, 20.0, 9.0, 2.0)
+    assert area(mask) == pytest.approx(math.pi * (100 - 64), rel=0.02)
+
+
+def test_shapes_of_one_call_are_one_and_of_two_lie_over_each_other() -> None:
+    lines = [(10.0, 20.0), (30.0, 20.0), (20.0, 20.0), (40.0, 20.0)]
+    mask = Mask(PICTURE, (0, 0, 0, 102))
+    mask.stroke(lines, 2.0, starts=(0, 2))
+    assert np.unique(mask.coverage) == pytest.approx([0.0, 0.4])
+    assert area(mask) == pytest.approx(0.4 * 60)
+    mask.stroke(lines[:2], 2.0)
+    assert np.unique(mask.coverage.round(3)) == pytest.approx([0.0, 0.4, 0.64])
+
+
+def test_shapes_beyond_each_edge_are_cut_there() -> None:
+    for x0, y0, x1, y1 in (
+        (-9, 5, 7, 9),
+        (50, 5, 99, 9),
+        (5, -9, 9, 7),
+        (5, 33, 9, 99),
+    ):
+        wide, high = min(x1, 60) - max(x0, 0), min(y1, 40) - max(y0, 0)
+        box, polygon = (Mask(PICTURE, (0, 0, 0, 255)) for _ in range(2))
+        box.rectangle((x0, y0, x1, y1))
+        polygon.fill([(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
+        assert area(box) == area(polygon) == pytest.approx(wide * high)
+
+
+def test_dashes_continue_around_corners() -> None:
+    mask = Mask(PICTURE, (0, 0, 0, 255))
+    mask.dashes([(5.0, 35.0), (20.0, 35.0), (20.0, 5.0)], 2.0, 6.0, 4.0)
+    # 45 m are four periods and half of a dash.
+    assert area(mask) == pytest.approx(2.0 * (4 * 6 + 5), abs=1.1)
+    assert mask.coverage[5, 20] == 1.0, "the dash that starts before the corner"
+    assert mask.coverage[7, 20] == 0.0, "and ends behind it"
+
+
+def names(
+    points: list[tuple[float, float, str]],
+) -> list[tuple[str, Box]]:
+    """Return the names of places in a picture of 400 × 300 pixels, and their boxes."""
+    places = tuple(Place(kind="Goal", name=n, pose=Pose(x, y)) for x, y, n in points)
+    painter = Painter(PictureOptions(area=(0.0, 0.0, 20.0, 15.0), size=(400, 300)))
+    painter.draw(still.boxes_of(Scene(places=places)))
+    return painter.labels
+
+
+def test_names_have_room() -> None:
+    """A name near the edge is moved inside, and one that another covers is moved or left out."""
+    (found,) = names([(19.8, 14.9, "Corridor East")])
+    assert found[0] == "Corridor East" and found[1][2] <= 397 and found[1][1] >= 3
+    crowd = names([(10.0, 7.0, "first"), (10.3, 7.1, "second"), (10.1, 7.0, "third")])
+    assert crowd[0][0] == "first"
+    for k, (_, a) in enumerate(crowd):
+        for _, b in crowd[:k]:
+            assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3]
+    assert len(names([(10.0, 7.0, f"n{k}") for k in range(9)])) == 4, "no room for all"
 
 
 def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:

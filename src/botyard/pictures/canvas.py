@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from botyard.errors import WorldError
 from botyard.pictures.clipping import Box, Point, clip_line, clip_polygon
+from botyard.pictures.kernels.coverage import cover_boxes, cover_polygons
+from botyard.pictures.kernels.outlines import EDGES, line_edges, polygon_edges
 from botyard.pictures.layers import Layer
 from botyard.pictures.palette import RGBA
 
@@ -20,8 +21,6 @@ Array = NDArray[np.float64]
 Size = int | tuple[int, int]
 """Size of a picture, pixels: its largest width, or both its width and height."""
 
-OVERSAMPLE: Final = 2
-"""Factor by which masks are drawn larger and then reduced (anti-aliasing)."""
 MAX_ASPECT: Final = 4
 """Largest ratio of height to width if only the width is given.
 
@@ -35,10 +34,31 @@ MAX_PIXELS: Final = 100_000_000
 Each pixel takes at most sixteen bytes during drawing.
 """
 _CLIP_MARGIN: Final = 256.0
-"""Margin around the enlarged picture to which shapes are clipped, pixels.
+"""Margin around the picture to which shapes that reach far away are clipped, pixels."""
+_NEAR: Final = 1e9
+"""Farthest position of a shape that is drawn without clipping, pixels."""
+_ROUND: Final = 32
+"""Corners of a circle: the symbols of places are a few pixels wide."""
 
-The time to draw a line grows with its length, so long lines are clipped first.
-"""
+
+Ends = Literal["flat", "round"]
+Corners = Literal["sharp", "round"]
+
+
+class Form(TypedDict, total=False):
+    """Form of polylines.
+
+    Attributes
+    ----------
+    closed : bool
+        Whether the last position of each polyline is joined to its first.
+    ends, corners : str
+        Form of ends ("flat", "round") and of corners ("sharp", "round").
+    """
+
+    closed: bool
+    ends: Ends
+    corners: Corners
 
 
 class View(NamedTuple):
@@ -171,7 +191,11 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
 
 
 class Mask:
-    """Shapes in one colour, drawn enlarged.
+    """Shapes in one colour, as coverage of pixels.
+
+    The shapes of one call are one: their overlaps count once. They lie over the shapes
+    of earlier calls, so that overlaps of transparent ones are more opaque. Coverage is
+    the area of the shape in the pixel, as on a canvas of a browser.
 
     Parameters
     ----------
@@ -182,8 +206,6 @@ class Mask:
     box : tuple of four ints, optional
         Part of the picture that shapes may cover: left, top, right and lower edge,
         pixels; by default the whole picture.
-    oversample : int
-        Factor by which it is drawn larger.
     """
 
     def __init__(
@@ -191,73 +213,121 @@ class Mask:
         view: View,
         color: RGBA,
         box: tuple[int, int, int, int] | None = None,
-        oversample: int = OVERSAMPLE,
     ) -> None:
         left, top, right, bottom = box or (0, 0, view.width, view.height)
-
-        # The image has at least one pixel, because Pillow cannot reduce an empty one.
         left, top = max(left, 0), max(top, 0)
-        right, bottom = (
-            max(min(right, view.width), left + 1),
-            max(min(bottom, view.height), top + 1),
+        right, bottom = min(right, view.width), min(bottom, view.height)
+        self._view, self._color, self._at = view, color, (left, top)
+        self.coverage = np.zeros(
+            (max(bottom - top, 0), max(right - left, 0)), np.float32
         )
-        self._view, self._color, self._at, self._over = (
-            view,
-            color,
-            (left, top),
-            oversample,
-        )
-
-        self.image = Image.new(
-            "L", ((right - left) * oversample, (bottom - top) * oversample)
-        )
-        self._draw = ImageDraw.Draw(self.image)
-        m = _CLIP_MARGIN
-        self._frame: Box = (-m, -m, self.image.width + m, self.image.height + m)
+        self._row = np.zeros(self.coverage.shape[1] + 2)
 
     def line(
-        self, points: ArrayLike, width: float = 1.0, opacity: int | None = None
+        self,
+        points: ArrayLike,
+        width: float = 1.0,
+        opacity: int | None = None,
+        starts: ArrayLike = (0,),
+        **form: Unpack[Form],
     ) -> None:
-        """Draw a polyline through points of the world; `width` in picture pixels.
+        """Draw polylines through points of the world; see `stroke`.
 
         Parameters
         ----------
         points : (n, 2) array_like
             Points of the world, m.
         width : float
-            Width, pixels of the picture; at least one pixel of the enlarged image.
+            Width, pixels.
         opacity : int, optional
             Opacity, 0 to 255. By default it is the opacity of the colour.
+        starts, **form
+            As for `stroke`.
         """
-        self._line(self._places(points), width, opacity)
+        self.stroke(self._view.pixels(points), width, opacity, starts, **form)
 
-    def dashes(self, points: ArrayLike, width: float, dash: float, gap: float) -> None:
-        """Draw a dashed polyline; lengths in pixels of the picture.
+    def stroke(
+        self,
+        places: ArrayLike,
+        width: float,
+        opacity: int | None = None,
+        starts: ArrayLike = (0,),
+        **form: Unpack[Form],
+    ) -> None:
+        """Draw polylines through positions of the picture, pixels.
+
+        Parameters
+        ----------
+        places : (n, 2) array_like
+            Positions in the picture, pixels.
+        width : float
+            Width, pixels.
+        opacity : int, optional
+            Opacity, 0 to 255. By default it is the opacity of the colour.
+        starts : (m,) array_like
+            Index of the first position of each polyline, in rising order.
+        **form
+            See `Form`.
+        """
+        at = np.asarray(places, np.float64).reshape(-1, 2) - self._at
+        first_of = np.asarray(starts, np.int64)
+        if _is_near(at):
+            self._lines(at, first_of, width, opacity, **form)
+            return
+        # Positions so far away are not exact; the visible part of each segment is.
+        pieces: list[Point] = []
+        for first, last in pairwise([*first_of.tolist(), len(at)]):
+            corners = [_point(p) for p in at[first:last].tolist()]
+            if form.get("closed"):
+                corners.append(corners[0])
+            for a, b in pairwise(corners):
+                pieces += clip_line(a, b, self._frame) or ()
+        ends = np.array(pieces).reshape(-1, 2)
+        self._lines(ends, np.arange(0, len(ends), 2), width, opacity)
+
+    def dashes(
+        self,
+        points: ArrayLike,
+        width: float,
+        dash: float,
+        gap: float,
+        *,
+        closed: bool = False,
+    ) -> None:
+        """Draw a dashed polyline.
 
         Parameters
         ----------
         points : (n, 2) array_like
             Points of the world, m.
         width, dash, gap : float
-            Width of the line, and lengths of dashes and gaps, pixels of the picture.
+            Width of the line, and lengths of dashes and gaps, pixels.
+        closed : bool
+            Whether the last point is joined to the first.
         """
-        dash, period = dash * self._over, (dash + gap) * self._over
-        for a, b in pairwise(map(_point, self._places(points).tolist())):
+        period, walked = dash + gap, 0.0
+        pieces: list[Point] = []
+        places = [_point(p) for p in (self._view.pixels(points) - self._at).tolist()]
+        for a, b in pairwise([*places, places[0]] if closed else places):
             # Clip before cutting into dashes: a line far outside would give millions of
             # them.
             part = clip_line(a, b, self._frame)
             length = math.dist(*part) if part else 0.0
-            if not part or not length:
-                continue
-            (ax, ay), (bx, by) = part
-            ux, uy = (bx - ax) / length, (by - ay) / length
-            for k in range(math.ceil(length / period)):
-                s, e = k * period, min(k * period + dash, length)
-                self._line(
-                    np.array([[ax + s * ux, ay + s * uy], [ax + e * ux, ay + e * uy]]),
-                    width,
-                    None,
-                )
+            if part and length:
+                (ax, ay), (bx, by) = part
+                ux, uy = (bx - ax) / length, (by - ay) / length
+                # Dashes continue around corners.
+                before = math.fmod(walked + math.dist(a, part[0]), period)
+                for k in range(math.ceil((before + length) / period)):
+                    s = max(k * period - before, 0.0)
+                    e = min(k * period + dash - before, length)
+                    if s < e:
+                        pieces.append((ax + s * ux, ay + s * uy))
+                        pieces.append((ax + e * ux, ay + e * uy))
+            walked += math.dist(a, b)
+
+        at = np.array(pieces).reshape(-1, 2)
+        self._lines(at, np.arange(0, len(at), 2), width, None)
 
     def polygon(self, points: ArrayLike, opacity: int | None = None) -> None:
         """Fill a polygon.
@@ -265,22 +335,34 @@ class Mask:
         Parameters
         ----------
         points : (n, 2) array_like
-            Corners in the world, m. Fewer than two draw nothing.
+            Corners in the world, m. Fewer than three draw nothing.
         opacity : int, optional
             Opacity, 0 to 255. By default it is the opacity of the colour.
         """
-        places = self._places(points)
-        if not self._contains(places):
-            places = np.array(
-                clip_polygon([_point(p) for p in places.tolist()], self._frame),
-                np.float64,
-            )
+        self.fill(self._view.pixels(points), opacity)
 
-        if len(places) > 1:
-            self._draw.polygon(places.ravel().tolist(), fill=self._fill(opacity))
+    def fill(self, places: ArrayLike, opacity: int | None = None) -> None:
+        """Fill a polygon whose corners are positions of the picture, pixels.
+
+        Parameters
+        ----------
+        places : (n, 2) array_like
+            Corners in the picture, pixels. Fewer than three draw nothing.
+        opacity : int, optional
+            Opacity, 0 to 255. By default it is the opacity of the colour.
+        """
+        at = np.asarray(places, np.float64).reshape(-1, 2) - self._at
+        if not _is_near(at):
+            at = np.array(
+                clip_polygon([_point(p) for p in at.tolist()], self._frame),
+                np.float64,
+            ).reshape(-1, 2)
+        if len(at) > 2:
+            edges = np.empty((len(at), 5))
+            self._cover(edges[: polygon_edges(at, edges)], opacity)
 
     def squares(self, corners: Array, edge: float) -> None:
-        """Fill squares given by their lower left corners, (n, 2).
+        """Fill squares given by their lower left corners, (n, 2), one over the other.
 
         A square covers at least one pixel.
 
@@ -291,36 +373,11 @@ class Mask:
         edge : float
             Length of an edge, m.
         """
-        places = self._places(corners)
-
         # A cell smaller than a pixel would vanish.
-        side = max(edge * self._view.scale, 1.0) * self._over
-
+        side = max(edge * self._view.scale, 1.0)
         # y points down in pictures, so the lower left corner has the largest y.
-        boxes = np.stack(
-            [
-                places[:, 0],
-                places[:, 1] - side,
-                places[:, 0] + side - 1,
-                places[:, 1] - 1,
-            ],
-            axis=1,
-        )
-
-        x0, y0, x1, y1 = self._frame
-        seen = (
-            (boxes[:, 0] < x1)
-            & (boxes[:, 2] > x0)
-            & (boxes[:, 1] < y1)
-            & (boxes[:, 3] > y0)
-        )
-
-        boxes = np.clip(boxes[seen], [x0, y0, x0, y0], [x1, y1, x1, y1])
-
-        # Many cells of a fine map fall on the same pixels; each rectangle is drawn
-        # once.
-        for box in np.unique(np.rint(boxes).astype(np.int64), axis=0).tolist():
-            self._draw.rectangle(box, fill=self._fill(None))
+        upper = self._view.pixels(corners) - self._at - (0.0, side)
+        self._boxes(np.concatenate([upper, upper + side], axis=1))
 
     def circle(
         self, x: float, y: float, radius: float, width: float | None = None
@@ -336,65 +393,14 @@ class Mask:
         width : float, optional
             Width of the outline, pixels.
         """
-        box = self._box(x - radius, y - radius, x + radius, y + radius)
+        angle = 2.0 * np.pi / _ROUND * np.arange(_ROUND)
+        places = np.stack(
+            [x + radius * np.cos(angle), y + radius * np.sin(angle)], axis=1
+        )
         if width is None:
-            self._draw.ellipse(box, fill=self._fill(None))
+            self.fill(places)
         else:
-            self._draw.ellipse(
-                box, outline=self._fill(None), width=round(width * self._over)
-            )
-
-    def stroke(self, places: ArrayLike, width: float) -> None:
-        """Draw a polyline through positions of the picture, pixels.
-
-        Parameters
-        ----------
-        places : (n, 2) array_like
-            Positions in the picture, pixels.
-        width : float
-            Width, pixels of the picture.
-        """
-        at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
-        self._line(at, width, None)
-
-    def strokes(self, places: Array, begins: Sequence[int], width: float) -> None:
-        """Draw polylines through positions of the picture, pixels.
-
-        Parameters
-        ----------
-        places : (n, 2) float64
-            Positions of all polylines in the picture, pixels.
-        begins : sequence of int
-            Index of the first position of each polyline, in rising order.
-        width : float
-            Width, pixels of the picture.
-        """
-        at = (places - self._at) * self._over
-        wide = max(1, round(width * self._over))
-        # Clipping is slow, so it is used only for positions outside the picture.
-        if not self._contains(at):
-            for first, last in pairwise([*begins, len(at)]):
-                self._line(at[first:last], width, None)
-            return
-
-        flat = at.ravel().tolist()
-        for first, last in pairwise([*begins, len(at)]):
-            if last - first > 1:
-                self._draw.line(
-                    flat[2 * first : 2 * last], fill=self._color[3], width=wide
-                )
-
-    def fill(self, places: ArrayLike) -> None:
-        """Fill a polygon whose corners are positions of the picture, pixels.
-
-        Parameters
-        ----------
-        places : (n, 2) array_like
-            Corners in the picture, pixels.
-        """
-        at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
-        if len(at) > 1:
-            self._draw.polygon(at.ravel().tolist(), fill=self._color[3])
+            self.stroke(places, width, closed=True)
 
     def rectangle(self, box: Box) -> None:
         """Fill a rectangle of the picture, pixels.
@@ -404,66 +410,74 @@ class Mask:
         box : tuple of float
             Left, top, right and lower edge in the picture, pixels.
         """
-        self._draw.rectangle(self._box(*box), fill=self._fill(None))
+        self._boxes(np.array([box], np.float64) - (*self._at, *self._at))
 
     def finish(self) -> list[Layer]:
-        """Return the reduced shapes as a layer; no layer if nothing was drawn."""
-        small = self.image.reduce(self._over) if self._over > 1 else self.image
-        box = small.getbbox()
+        """Return the shapes as a layer; no layer if nothing was drawn."""
+        if not self.coverage.size:
+            return []
+        mask = Image.fromarray(np.rint(self.coverage * 255.0).astype(np.uint8))
+        box = mask.getbbox()
         if box is None:
             return []
         return [
             Layer(
                 self._color,
                 (self._at[0] + box[0], self._at[1] + box[1]),
-                small.crop(box),
+                mask.crop(box),
             )
         ]
 
-    def _fill(self, opacity: int | None) -> int:
-        return self._color[3] if opacity is None else opacity
+    @property
+    def _frame(self) -> Box:
+        """Box around the mask to which shapes that reach far away are clipped."""
+        m, (height, width) = _CLIP_MARGIN, self.coverage.shape
+        return -m, -m, width + m, height + m
 
-    def _places(self, points: ArrayLike) -> Array:
-        return (self._view.pixels(points) - self._at) * self._over
+    def _lines(
+        self,
+        points: Array,
+        starts: NDArray[np.int64],
+        width: float,
+        opacity: int | None,
+        *,
+        closed: bool = False,
+        ends: Ends = "flat",
+        corners: Corners = "sharp",
+    ) -> None:
+        edges = np.empty((EDGES * (len(points) + len(starts)), 5))
+        count = line_edges(
+            np.ascontiguousarray(points),
+            np.ascontiguousarray(starts),
+            float(width),
+            closed,
+            ends == "round",
+            corners == "round",
+            edges,
+        )
+        self._cover(edges[:count], opacity)
 
-    def _box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
-        (left, top), k = self._at, self._over
-        return (x0 - left) * k, (y0 - top) * k, (x1 - left) * k, (y1 - top) * k
+    def _cover(self, edges: Array, opacity: int | None) -> None:
+        """Lay polygons over the coverage as one shape."""
+        cover_polygons(
+            edges[np.argsort(edges[:, 1], kind="stable")],
+            self._share(opacity),
+            np.empty(len(edges), np.int64),
+            np.empty(len(edges)),
+            self._row,
+            self.coverage,
+        )
 
-    def _line(self, places: Array, width: float, opacity: int | None) -> None:
-        """Draw a polyline, clipped to the enlarged image.
+    def _boxes(self, boxes: Array) -> None:
+        cover_boxes(np.ascontiguousarray(boxes), self._share(None), self.coverage)
 
-        Parameters
-        ----------
-        places : (n, 2) float64
-            Positions in the enlarged image, pixels.
-        width : float
-            Width, pixels of the picture.
-        opacity : int or None
-            Opacity, 0 to 255; None for the opacity of the colour.
-        """
-        wide = max(1, round(width * self._over))
-        if self._contains(places):
-            # Rounded joints are visible only on thick lines.
-            joint = "curve" if wide > 6 else None
-            self._draw.line(
-                places.ravel().tolist(),
-                fill=self._fill(opacity),
-                width=wide,
-                joint=joint,
-            )
-            return
+    def _share(self, opacity: int | None) -> float:
+        return (self._color[3] if opacity is None else opacity) / 255
 
-        for a, b in pairwise(map(_point, places.tolist())):
-            part = clip_line(a, b, self._frame)
-            if part is not None:
-                self._draw.line(part, fill=self._fill(opacity), width=wide)
 
-    def _contains(self, places: Array) -> bool:
-        """Return whether all positions, (n, 2), can be drawn without clipping."""
-        x0, y0, x1, y1 = self._frame
-        x, y = places[:, 0], places[:, 1]
-        return bool(((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)).all())
+def _is_near(places: Array) -> bool:
+    """Return whether positions, (n, 2), pixels, are near enough to be drawn exactly."""
+    return bool((np.abs(places) <= _NEAR).all())
 
 
 def _point(pair: Any) -> Point:
@@ -474,7 +488,6 @@ __all__ = [
     "MAX_ASPECT",
     "MAX_PIXELS",
     "MAX_WIDTH",
-    "OVERSAMPLE",
     "Mask",
     "Size",
     "View",

@@ -88,7 +88,7 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
             for a in (-half, 0.0, half)
         ]
         cones.polygon([(tip.x, tip.y), *arc])
-        lines.line([(tip.x, tip.y), *arc, (tip.x, tip.y)])
+        lines.line([(tip.x, tip.y), *arc], closed=True)
 
     paste([*cones.finish(), *lines.finish()], image)
 
@@ -104,7 +104,7 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
             for x, y in ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
         ]
         inside.polygon(case)
-        edge.line([*case, case[0]])
+        edge.line(case, closed=True)
 
     paste([*inside.finish(), *edge.finish()], image)
     return image.convert("RGB")

@@ -49,7 +49,7 @@ def draw_floor(image: Image.Image, floor: Floor | None, view: View) -> None:
         merge(mask.finish(), image)
         if zone.acts:
             edge = Mask(view, (*_tint(zone), 255))
-            edge.line([*zone.corners, zone.corners[0]], 1.0)
+            edge.line(zone.corners, closed=True)
             merge(edge.finish(), image)
 
 

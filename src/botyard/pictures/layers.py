@@ -44,6 +44,11 @@ def _font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
+def text_width(words: str) -> float:
+    """Return the width of a text, pixels."""
+    return float(_font(FONT_SIZE).getlength(words))
+
+
 # Labels repeat in every frame of a movie.
 @lru_cache(maxsize=512)
 def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
@@ -135,4 +140,4 @@ def merge(layers: Iterable[Layer], image: Image.Image) -> None:
             image.alpha_composite(part, (left, top))
 
 
-__all__ = ["Layer", "merge", "paste", "text"]
+__all__ = ["Layer", "merge", "paste", "text", "text_width"]

@@ -9,8 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from botyard.geometry import Pose
-from botyard.model.scene import Area, Place, Scene
-from botyard.names import shown
+from botyard.model.scene import Scene
 from botyard.pictures.canvas import Mask, View
 from botyard.pictures.floor import draw_floor
 from botyard.pictures.frame import Frame, Overlay, Words, overlay_of
@@ -21,14 +20,8 @@ LEAST_GRID_PX: Final = 9.0
 """Smallest distance between two grid lines, pixels."""
 NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
 """Area of robots without a map, m; the plane outside of it is grey."""
-MAX_LABEL: Final = 80
-"""Longest label of a place or area, characters."""
 MAX_PLACES: Final = 2_000
 """Largest number of goals, docks and homes, and of areas, to draw."""
-MAX_FILLS: Final = 8
-"""Largest number of areas with their own layer; further areas share one layer."""
-_NAMES_FROM: Final = 14.0
-"""Smallest scale at which names of places are drawn, pixels per metre."""
 
 
 class Map(NamedTuple):
@@ -106,12 +99,12 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
         color = theme.grid_major if major else theme.grid
         for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
             if (i % 5 == 0) is major:
-                x = round(view.pixel(i * step, 0.0)[0])
+                x = math.floor(view.pixel(i * step, 0.0)[0] + 0.5)
                 draw.line((x, 0, x, view.height), fill=color)
 
         for j in range(math.ceil(y0 / step), math.floor(y1 / step) + 1):
             if (j % 5 == 0) is major:
-                y = round(view.pixel(0.0, j * step)[1])
+                y = math.floor(view.pixel(0.0, j * step)[1] + 0.5)
                 draw.line((0, y, view.width, y), fill=color)
 
 
@@ -139,8 +132,8 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (
         high >= (x0 - rim, y0 - rim)
     ).all(axis=1)
-    for wall in scene.segments[seen].reshape(-1, 2, 2):
-        mask.line(wall, width)
+    ends = scene.segments[seen].reshape(-1, 2)
+    mask.line(ends, width, starts=np.arange(0, len(ends), 2), ends="round")
     return mask.finish()
 
 
@@ -152,66 +145,54 @@ def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
         for corner in ((bounds or NO_MAP)[:2], (bounds or NO_MAP)[2:])
     )
     if bounds is None:
-        mask = Mask(view, theme.outside, oversample=1)
+        mask = Mask(view, theme.outside)
         if left > 0:
             mask.rectangle((0, 0, left, view.height))
         if right < view.width:
             mask.rectangle((right, 0, view.width, view.height))
+        # Rectangles that overlap would be darker there.
+        left, right = max(left, 0), min(right, view.width)
         if top > 0:
-            mask.rectangle((0, 0, view.width, top))
+            mask.rectangle((left, 0, right, top))
         if bottom < view.height:
-            mask.rectangle((0, bottom, view.width, view.height))
+            mask.rectangle((left, bottom, right, view.height))
         return mask.finish()
 
     rim = 4.0 / view.scale
     x0, y0, x1, y1 = bounds[0] - rim, bounds[1] - rim, bounds[2] + rim, bounds[3] + rim
     mask = Mask(view, theme.beyond)
-    mask.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
+    mask.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], closed=True, corners="round")
     return mask.finish()
 
 
 def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw the map's sectors and forbidden areas, with their names."""
+    """Draw the map's sectors and forbidden areas."""
     areas = scene.areas[:MAX_PLACES]
     if not areas:
         return []
-    line, fills = Mask(view, theme.bad_area), [Mask(view, theme.area)]
-    names: list[Layer] = []
-
+    line, fill = Mask(view, theme.bad_area), Mask(view, theme.area)
     for area in areas:
         closed = len(area.corners) > 2
         if closed:
-            # Separate layers make overlapping areas darker.
-            if len(fills) < MAX_FILLS:
-                fills.append(Mask(view, theme.area))
-            fills[-1].polygon(area.corners)
+            fill.polygon(area.corners)
 
-        line.dashes(
-            [*area.corners, area.corners[0]] if closed else area.corners, 1.5, 6.0, 4.0
-        )
-        names += _name(area, area.corners[0], (4.0, -4.0), view, theme)
+        line.dashes(area.corners, 1.5, 6.0, 4.0, closed=closed)
 
-    return [
-        *(layer for fill in fills for layer in fill.finish()),
-        *line.finish(),
-        *names,
-    ]
+    return [*fill.finish(), *line.finish()]
 
 
 def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Draw the map's goals, docks and homes, with their names."""
+    """Draw the map's goals, docks and homes."""
     mask = Mask(view, theme.place)
-    names: list[Layer] = []
     for place in scene.places[:MAX_PLACES]:
         x, y = view.pixel(place.pose.x, place.pose.y)
-        # Symbols and names extend up to 50 pixels from their position.
+        # Symbols extend up to 50 pixels from their position.
         if -50 <= x <= view.width + 50 and -50 <= y <= view.height + 50:
             _draw_place(mask, place.kind.lower(), x, y)
             if place.has_heading:
                 _draw_arrow(mask, x, y, place.pose, 16.0)
-            names += _name(place, place.pose[:2], (10.0, 14.0), view, theme)
 
-    return [*mask.finish(), *names]
+    return mask.finish()
 
 
 def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
@@ -228,21 +209,18 @@ def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
     """
     if "dock" in kind:
         mask.stroke(
-            [
-                (x - 6, y - 6),
-                (x + 6, y - 6),
-                (x + 6, y + 6),
-                (x - 6, y + 6),
-                (x - 6, y - 6),
-            ],
+            [(x - 6, y - 6), (x + 6, y - 6), (x + 6, y + 6), (x - 6, y + 6)],
             2.0,
+            closed=True,
+            corners="round",
         )
         mask.rectangle((x - 2, y - 2, x + 2, y + 2))
     elif "home" in kind:
-        mask.stroke([(x - 7, y + 1), (x, y - 7), (x + 7, y + 1)], 2.0)
-        mask.stroke([(x - 5, y), (x - 5, y + 6), (x + 5, y + 6), (x + 5, y)], 2.0)
+        roof = [(x - 7, y + 1), (x, y - 7), (x + 7, y + 1)]
+        walls = [(x - 5, y), (x - 5, y + 6), (x + 5, y + 6), (x + 5, y)]
+        mask.stroke([*roof, *walls], 2.0, starts=(0, 3), corners="round")
     else:
-        mask.circle(x, y, 6.0, 2.0)
+        mask.circle(x, y, 5.0, 2.0)
         mask.circle(x, y, 1.5)
 
 
@@ -261,43 +239,11 @@ def _draw_arrow(mask: Mask, x: float, y: float, pose: Pose, length: float) -> No
         Length, pixels.
     """
     tip = x + math.cos(pose.th) * length, y - math.sin(pose.th) * length
-    mask.stroke([(x, y), tip], 2.0)
-    for turn in (2.6, -2.6):
-        a = pose.th + turn
-        mask.stroke([tip, (tip[0] + math.cos(a) * 6, tip[1] - math.sin(a) * 6)], 2.0)
-
-
-def _name(
-    of: Place | Area,
-    at: tuple[float, ...],
-    away: tuple[float, float],
-    view: View,
-    theme: Theme,
-) -> list[Layer]:
-    """Return the label of a place or an area; none if it is not visible.
-
-    Parameters
-    ----------
-    of : Place or Area
-        Object with a name, which may be empty.
-    at : tuple of float
-        Position in the world, m.
-    away : tuple of float
-        Offset of the label in the picture, pixels.
-    view : View
-        Part of the world.
-    theme : Theme
-        Colours.
-    """
-    x, y = view.pixel(at[0], at[1])
-    # A long name can start left of the picture and still reach into it.
-    is_seen = -1000 <= x <= view.width and 0 <= y <= view.height + 50
-    if not of.name or view.scale <= _NAMES_FROM or not is_seen:
-        return []
-    color = theme.place if isinstance(of, Place) else theme.bad_area
-    return text(
-        shown(of.name, MAX_LABEL), x + away[0], y + away[1], color, theme.label_ground
-    )
+    barbs = [
+        (tip[0] + math.cos(a) * 6, tip[1] - math.sin(a) * 6)
+        for a in (pose.th + 2.6, pose.th - 2.6)
+    ]
+    mask.stroke([(x, y), tip, tip, barbs[0], tip, barbs[1]], 2.0, starts=(0, 2, 4))
 
 
 def scale_bar(view: View, theme: Theme) -> list[Layer]:
@@ -324,7 +270,7 @@ def scale_bar(view: View, theme: Theme) -> list[Layer]:
     found: list[Layer] = []
     for color, width in ((theme.label_ground, 5.0), (theme.label, 1.5)):
         mask = Mask(view, color, (0, round(y) - 12, round(x + length) + 8, view.height))
-        mask.stroke(bar, width)
+        mask.stroke(bar, width, corners="round")
         found += mask.finish()
 
     words = (
@@ -347,7 +293,6 @@ def scale_bar(view: View, theme: Theme) -> list[Layer]:
 
 
 __all__ = [
-    "MAX_LABEL",
     "MAX_PLACES",
     "NO_MAP",
     "Map",

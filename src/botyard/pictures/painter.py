@@ -5,27 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from botyard.geometry import Outline, Pose
 from botyard.model.colors import rgb
 from botyard.model.scene import Scene
-from botyard.names import shown
 from botyard.pictures.bodyshapes import heading_mark, is_line, reach
 from botyard.pictures.canvas import Mask, View, fit
 from botyard.pictures.clipping import Box, Point
 from botyard.pictures.floor import draw_fields
 from botyard.pictures.frame import Frame, Words, image_of, word_of
 from botyard.pictures.kernels.pixels import lay_over, mark_fields, tint_fields
-from botyard.pictures.layers import Layer, paste, text
-from botyard.pictures.map import MAX_LABEL, Map, draw_map, scale_bar
+from botyard.pictures.labels import Labels
+from botyard.pictures.layers import Layer, paste
+from botyard.pictures.map import Map, draw_map, scale_bar
 from botyard.pictures.options import PictureOptions
-from botyard.pictures.palette import RGBA, Theme, robot_colors, theme
+from botyard.pictures.palette import Theme, robot_colors, theme
 from botyard.pictures.still import Beams, Figure, Looks, Still, ends
 from botyard.pictures.trails import BANDS, Trails
 
@@ -36,16 +35,10 @@ FOLLOWED_ASPECT: Final = 0.625
 """Ratio of height to width of the view around a followed robot."""
 MAX_FILLED: Final = 50
 """Largest number of scans to draw as filled fields; more scans become points."""
-MAX_LABELS: Final = 50
-"""Largest number of names in a picture; with more robots none is drawn."""
 MAX_TILE: Final = 40_000_000
 """Largest number of map pixels to draw in advance around a moving view."""
 DOT: Final = 2.5
 """Bodies with a smaller extent than this, pixels, are drawn as dots."""
-_LABELS_FROM: Final = 6.0
-"""Smallest scale at which names are drawn, pixels per metre."""
-_FINE: Final = 65_536
-"""Largest area of a body that is drawn with finer edges, pixels."""
 
 
 class Painter:
@@ -73,6 +66,8 @@ class Painter:
         self._view: View | None = None
         self._map: tuple[Scene, Map] | None = None
         self._frame: Frame | None = None
+        self.labels: list[tuple[str, Box]] = []
+        """Names in the last picture, and their boxes, pixels."""
 
     def see(self, still: Still) -> None:
         """Record the positions of robots for their trails, without drawing.
@@ -150,7 +145,9 @@ class Painter:
         self._draw_trails(image, still, view)
         _draw_bodies(image, still, view, self._theme)
         lay_over(*chart.places, dx, dy, words)
-        _draw_labels(image, still, view, self._theme)
+        labels = Labels(image, view, self._theme)
+        labels.draw(still)
+        self.labels = labels.drawn
         paste(scale_bar(view, self._theme), image)
         return words
 
@@ -374,8 +371,8 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
 
     if still.sonar:
         sonar = Mask(view, colors.sonar)
-        for beam in still.sonar:
-            sonar.line(ends(still, beam))
+        beams = np.concatenate([ends(still, beam) for beam in still.sonar])
+        sonar.line(beams, starts=np.arange(0, len(beams), 2))
         paste(sonar.finish(), frame.image)
 
 
@@ -414,20 +411,13 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     )
 
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
-    reach = np.concatenate([beams.ranges for beams, _, _ in fans])
-    # The beams without a range end at the sensor (see `ends`).
-    reach = np.where(np.isfinite(reach), reach, 0.0)
-
-    near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
-    # A jump in range is a gap between two objects, not a surface.
-    breaks = far - near > 0.3 + 0.08 * near
-    breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
-
-    edge.strokes(
-        np.concatenate([at[1:] for _, at, _ in fans]),
-        [0, *(np.flatnonzero(breaks) + 1).tolist()],
-        1.0,
-    )
+    for beams, at, _ in fans:
+        # The beams without a range end at the sensor (see `ends`).
+        reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
+        near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
+        # A jump in range is a gap between two objects, not a surface.
+        breaks = np.flatnonzero(far - near > 0.3 + 0.08 * near) + 1
+        edge.stroke(at[1:], 1.0, starts=np.append(0, breaks))
     paste(edge.finish(), frame.image)
 
 
@@ -507,29 +497,27 @@ def draw_body(
 
     if reach(looks) * view.scale < DOT:
         x, y = view.pixel(pose.x, pose.y)
-        dot = Mask(view, line if figure.stalled else fill, box)
-        dot.rectangle((x - DOT, y - DOT, x + DOT, y + DOT))
-        paste(dot.finish(), image)
+        # A pale dot would be lost on a pale ground.
+        for color, half in ((line, DOT + 1), (line if figure.stalled else fill, DOT)):
+            dot = Mask(view, color, box)
+            dot.rectangle((x - half, y - half, x + half, y + half))
+            paste(dot.finish(), image)
         return
 
-    # All corners were transformed in one call; split them into shapes again.
-    ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
-    drawn = [places[first:last] for first, last in pairwise(ends_at)]
-
-    # Small bodies need finer edges; for large ones these would take much memory.
-    over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
-    edge = Mask(view, line, box, over)
-
-    # Fill without an edge; the line that follows covers the edge.
-    inside = ImageDraw.Draw(image)
-    for part in drawn[: len(parts)]:
-        if not figure.ghost:
-            inside.polygon(part.ravel().tolist(), fill=fill)
-        edge.stroke(np.concatenate([part, part[:2]]), 2.5 if figure.stalled else 1.2)
-
-    for mark in drawn[len(parts) :]:
-        edge.fill(mark)
-    paste(edge.finish(), image)
+    inside, edge = Mask(view, fill, box), Mask(view, line, box)
+    first = np.cumsum([0, *(len(shape) for shape in shapes)])
+    if not figure.ghost:
+        for k in range(len(parts)):
+            inside.fill(places[first[k] : first[k + 1]])
+    edge.stroke(
+        places[: first[len(parts)]],
+        2.5 if figure.stalled else 1.2,
+        starts=first[: len(parts)],
+        closed=True,
+    )
+    for k in range(len(parts), len(shapes)):
+        edge.fill(places[first[k] : first[k + 1]])
+    paste([*inside.finish(), *edge.finish()], image)
 
 
 def _placed(outline: Sequence[Point] | Outline, pose: Pose) -> Array:
@@ -552,40 +540,8 @@ def _placed(outline: Sequence[Point] | Outline, pose: Pose) -> Array:
     return np.stack([pose.x + c * x - s * y, pose.y + s * x + c * y], axis=1)
 
 
-def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
-    """Draw names of robots, and the word "stalled" at stalled ones."""
-    if view.scale < _LABELS_FROM:
-        return
-    found: list[tuple[Figure, float, float]] = []
-    for figure, (x, y) in zip(
-        still.figures, view.pixels(still.poses[:, :2]).tolist(), strict=True
-    ):
-        if (
-            figure.name
-            and still.looks[figure.looks].drives
-            and 0 <= x < view.width
-            and 0 <= y < view.height
-        ):
-            found.append((figure, x, y))
-
-    for figure, x, y in found if len(found) <= MAX_LABELS else []:
-        away = max(6.0, reach(still.looks[figure.looks]) * view.scale) * 0.75
-        name = shown(figure.name, MAX_LABEL)
-        words: list[tuple[str, RGBA]] = [
-            (f"● {name}" if figure.is_driven else name, colors.label)
-        ]
-        if figure.stalled:
-            words.append(("stalled", colors.stalled))
-        for k, (word, color) in enumerate(words):
-            paste(
-                text(word, x + away + 4, y - away + 15 * k, color, colors.label_ground),
-                image,
-            )
-
-
 __all__ = [
     "MAX_FILLED",
-    "MAX_LABELS",
     "Painter",
     "draw_body",
     "extent",

@@ -3,6 +3,7 @@
 import { Bit } from "../generated/messages";
 import { degrees, fixed, shown } from "../text";
 import type { Camera } from "./camera";
+import { zoneLabel } from "./floor";
 import type { World } from "./world";
 
 type Ctx = CanvasRenderingContext2D;
@@ -94,7 +95,10 @@ export class Labels {
     this.takeBodies(room, world, camera);
     if (world.layers.labels || world.layers.pose || world.hovered >= 0) this.bodies(ctx, room, world, camera);
     if (world.layers.places && camera.scale > PLACES_FROM) this.places(ctx, room, world, camera);
-    if (world.layers.areas && camera.scale > AREAS_FROM) this.areas(ctx, room, world, camera);
+    if (camera.scale <= AREAS_FROM) return;
+    const { areas, floor } = world.map;
+    if (world.layers.areas) for (const { name, corners } of areas) this.area(ctx, room, world, camera, name, corners[0]);
+    if (world.layers.floor) for (const zone of floor?.zones ?? []) this.area(ctx, room, world, camera, zoneLabel(zone), zone.corners[0]);
   }
 
   /** Bodies and symbols of places are not covered. */
@@ -216,13 +220,12 @@ export class Labels {
     }
   }
 
-  private areas(ctx: Ctx, room: Room, world: World, camera: Camera): void {
+  /** The name of an area or zone at its first corner. */
+  private area(ctx: Ctx, room: Room, world: World, camera: Camera, name: string, corner: readonly [number, number]): void {
     const [ox, oy] = world.map.origin;
-    for (const { name, corners } of world.map.areas) {
-      const [x, y] = camera.toScreen(corners[0][0] - ox, corners[0][1] - oy);
-      if (!name || x < 0 || y < 0 || x > camera.width || y > camera.height) continue;
-      const places: [number, number, boolean][] = [[x + 4, y - LINE, false], [x + 4, y + 2, false], [x - 4, y - LINE, true], [x - 4, y + 2, true]]; // prettier-ignore
-      this.put(ctx, room, world, camera, name, [[name, world.palette.badArea]], places);
-    }
+    const [x, y] = camera.toScreen(corner[0] - ox, corner[1] - oy);
+    if (!name || x < 0 || y < 0 || x > camera.width || y > camera.height) return;
+    const places: [number, number, boolean][] = [[x + 4, y - LINE, false], [x + 4, y + 2, false], [x - 4, y - LINE, true], [x - 4, y + 2, true]]; // prettier-ignore
+    this.put(ctx, room, world, camera, name, [[name, world.palette.badArea]], places);
   }
 }

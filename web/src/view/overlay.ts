@@ -1,6 +1,5 @@
 // The few things that are drawn on top of either back-end: names, selection, odometry, places, rulers, debug pictures.
 
-import { zoneLabel } from "./floor";
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
 import { drawText as text, Labels } from "./labels";
@@ -22,7 +21,6 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   drawEdge(ctx, world, camera);
   for (const draw of world.under) draw(ctx, world, camera);
   if (world.debug) drawDebug(ctx, world, camera);
-  if (world.layers.floor) labelZones(ctx, world, camera);
   if (world.layers.areas) drawAreas(ctx, world, camera);
   if (world.layers.places) drawPlaces(ctx, world, camera);
   if (world.layers.odometry) drawOdometry(ctx, world, camera);
@@ -118,17 +116,6 @@ function arrow(ctx: Ctx, x: number, y: number, angle: number, length: number): v
     ctx.lineTo(tx + Math.cos(angle + turn) * 6, ty - Math.sin(angle + turn) * 6);
   }
   ctx.stroke();
-}
-
-function labelZones(ctx: Ctx, world: World, camera: Camera): void {
-  if (camera.scale <= 12) return;
-  const [ox, oy] = world.map.origin;
-  for (const zone of world.map.floor?.zones ?? []) {
-    const [x, y] = camera.toScreen(zone.corners[0][0] - ox, zone.corners[0][1] - oy);
-    if (x < -200 || y < -20 || x > camera.width || y > camera.height + 20) continue;
-    const label = zoneLabel(zone);
-    if (label) text(ctx, world, label, x + 4, y - 4, world.palette.badArea);
-  }
 }
 
 function drawAreas(ctx: Ctx, world: World, camera: Camera): void {
