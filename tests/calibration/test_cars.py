@@ -11,7 +11,6 @@ from botyard.calibration import calibrate
 from botyard.calibration.log import Log, Series
 from botyard.calibration.robotfile import robot_text
 from botyard.calibration.segments import by_steering, corrected
-from botyard.errors import CalibrationError
 from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.robot import NO_DRIFT
@@ -104,9 +103,3 @@ def test_the_correction_is_exact_for_large_angles() -> None:
         assert found[:, 2] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     standing = corrected(np.zeros((3, 3)), by_steering(1.0, 0.2, 1.0, 0.33))
     assert not standing.any()
-
-
-def test_a_robot_without_wheels_on_an_axle_is_refused() -> None:
-    log, truth, _ = driven("car", 1)
-    with pytest.raises(CalibrationError, match=r"expected .* found drive omni"):
-        calibrate([log], load_robot("seekur"), truths=[truth])

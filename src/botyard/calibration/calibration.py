@@ -446,6 +446,8 @@ def _undetermined_notes(found: Calibration) -> list[str]:
     """Return a note for each value that the logs do not determine, with the usual reasons."""
     reasons = {
         "wheel separation": "without turns the wheel separation is not observable",
+        "turn scale": "without turns the scale of turns is not observable",
+        "lateral scale": "without driving sideways this scale is not observable",
         "left scale": "without driving forward the scales are not observable",
         "turning spread": "without turns the random error of turning is not observable",
         "forward spread": "the errors of the true poses hide the random error of driving forward",

@@ -32,7 +32,10 @@ class Covariance:
     """
 
     def __init__(
-        self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None
+        self,
+        logs: Sequence[tuple[Pieces, F8, F8, F8]],
+        step: float | None,
+        sideways: bool = False,
     ) -> None:
         """Build the bands of all matrices.
 
@@ -41,10 +44,12 @@ class Covariance:
         logs : sequence of (Pieces, twists, headings, segments)
             Of each log: pieces, their corrected twists, true headings at the knots, and
             true displacements of the segments.
-        step : float or None
+        step, sideways
             See `bands_of`.
         """
-        self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
+        self.bands = np.concatenate(
+            [bands_of(*one, step, sideways) for one in logs], axis=2
+        )
 
     def only(self, parts: Sequence[int]) -> Covariance:
         """Return a covariance that consists of only the chosen matrices."""
@@ -200,14 +205,19 @@ def whitened(lower: F8, deviations: F8) -> F8:
 
 
 def bands_of(
-    pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None
+    pieces: Pieces,
+    twists: F8,
+    heading: F8,
+    true_ways: F8,
+    step: float | None,
+    sideways: bool,
 ) -> F8:
     """Return lower bands of the covariance of odometry and of true poses.
 
-    With a step, odometry has two random errors, ε forward and ε turning, drawn in each step (n =
-    4). Without one they are α1 … α4, variances per metre and radian (n = 6), see
-    `botyard.model.robot.OdometryDrift`. The last two matrices are the errors of true positions and
-    headings.
+    With a step, odometry has two random errors, ε forward and ε turning, and of drives that move
+    sideways a third one to the left, drawn in each step (n = 4 or 5). Without one they are
+    α1 … α4, variances per metre and radian (n = 6), see `botyard.model.robot.OdometryDrift`. The
+    last two matrices are the errors of true positions and headings.
 
     Parameters
     ----------
@@ -221,6 +231,8 @@ def bands_of(
         True displacements of the segments, each in the frame of its start: m, m, rad.
     step : float or None
         Step in which errors are drawn, s; None: errors per metre and radian.
+    sideways : bool
+        Whether the drive moves sideways: then errors of the distance point along the motion.
 
     Returns
     -------
@@ -231,18 +243,26 @@ def bands_of(
     k = len(ends)
     # An error of the heading in a piece rotates the rest of its segment.
     rest = ends[pieces.way, :2] - starts[:, :2]
-    forward = np.stack(
-        [np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1
-    )
+    c, s, none = np.cos(middles), np.sin(middles), np.zeros(len(middles))
+    forward, left = np.stack([c, s, none], axis=1), np.stack([-s, c, none], axis=1)
     turning = np.stack([-rest[:, 1], rest[:, 0], np.ones(len(middles))], axis=1)
-    far, turn_by = np.abs(twists[:, 0]), np.abs(twists[:, 2])
+    far, aside, turn_by = np.abs(twists).T
     if step is None:
+        if sideways:
+            far = np.hypot(far, aside)
+            # A robot that turns in place has its errors forward.
+            x, y = np.divide(
+                twists[:, :2].T, far, out=np.stack([none + 1.0, none]), where=far > 0.0
+            )
+            forward = x[:, None] * forward + y[:, None] * left
         parts = [(turning, turn_by), (turning, far), (forward, far), (forward, turn_by)]
     else:
         # ε is constant for a step. The weight keeps the variance per second for pieces
         # of another duration.
         weight = step / np.maximum(pieces.duration, NO_MOTION)
         parts = [(forward, weight * far * far), (turning, weight * turn_by * turn_by)]
+        if sideways:
+            parts.append((left, weight * aside * aside))
 
     count = len(parts) + 2
     blocks = np.zeros((count, k, 3, 3))

@@ -8,10 +8,12 @@ the errors of poses form the covariance of all deviations (block tridiagonal), w
 parameters are estimated by maximum likelihood. With that covariance, the systematic
 errors are a generalised least-squares fit.
 
-The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction
-of systematic odometry errors in mobile robots", IEEE Trans. Robotics and Automation 12
-(6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual /
-b_nominal.
+The systematic part of two wheels is UMBmark's (J. Borenstein and L. Feng, "Measurement
+and correction of systematic odometry errors in mobile robots", IEEE Trans. Robotics and
+Automation 12 (6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b =
+b_actual / b_nominal. Skid steering has two sides instead of two wheels, and an effective
+separation, because its wheels scrub. Drives that move to all sides have a factor for each
+axis, and Mecanum drives also the diameters of their four wheels.
 
 The random part is one of the two models of botyard's odometry
 (`botyard.engine.kernels.odometry`): variances α1 … α4 per metre and radian; or the
@@ -35,12 +37,14 @@ from botyard.calibration.odometryvalues import (
     distance_values,
     step_values,
     systematic_values,
+    wheels_of,
 )
 from botyard.calibration.planar import F8, between, compose, inverse, wrap
 from botyard.calibration.segments import (
     Correction,
     Pieces,
     Segments,
+    by_axes,
     by_steering,
     by_wheels,
     chain,
@@ -68,8 +72,8 @@ counts as exact.
 """
 MAX_VARIANCE_SPREAD: Final = 0.35
 """Largest standard deviation of a random error's logarithm at which it counts as determined."""
-USUAL_BY_STEP: Final = (1e-4, 1e-4)
-"""Prior variances of the error ε in each step, linear and angular (1 %)."""
+USUAL_BY_STEP: Final = (1e-4, 1e-4, 1e-4)
+"""Prior variances of the error ε in each step, forward, turning and to the left (1 %)."""
 USUAL_BY_DISTANCE: Final = (1e-4, 1e-5, 1e-5, 1e-6)
 """Prior variances α1 … α4: rad² per rad, rad² per m, m² per m, m² per rad."""
 USUAL_MEASURED: Final = (4e-6, 4e-6)
@@ -91,7 +95,9 @@ class OdometryFit:
     fit : Fit
         Fit of ``scale``, ``skew``, ``separation`` (as a factor), and the pose of the
         markers. A drive with a steered axle has ``offset`` and ``wheelbase`` (as a
-        factor) instead of skew and separation.
+        factor) instead of skew and separation, and a drive that moves to all sides
+        ``lateral``, ``turn``, and with Mecanum wheels ``skew``, ``axles`` and
+        ``diagonals``.
     values : tuple of Value
         Values for reports: systematic and random part, and the robot's parameters.
     corrected : Correction
@@ -119,7 +125,11 @@ class OdometryFit:
 # -- the fit
 
 
+_SCALE: Final = Parameter(
+    "scale", "", "mean factor of the travel of all wheels", 1.0, 0.05, 0.3, 3.0
+)
 _OF_WHEELS: Final = (
+    _SCALE,
     Parameter(
         "skew",
         "",
@@ -140,6 +150,7 @@ _OF_WHEELS: Final = (
     ),
 )
 _OF_STEERING: Final = (
+    _SCALE,
     Parameter(
         "offset", "rad", "true steering angle minus measured one", 0.0, 0.02, -0.5, 0.5
     ),
@@ -153,48 +164,52 @@ _OF_STEERING: Final = (
         5.0,
     ),
 )
-
-
-def _parameters(steers: bool, logs: int, sparse: Sequence[bool]) -> list[Parameter]:
-    found = [
+_OF_AXES: Final = (
+    _SCALE,
+    Parameter("lateral", "", "factor of distances to the left", 1.0, 0.1, 0.3, 3.0),
+    Parameter("turn", "", "factor of turns", 1.0, 0.1, 0.2, 5.0),
+)
+_OF_ROLLERS: Final = tuple(
+    Parameter(
+        name, "", f"half the relative difference of {pairs}", 0.0, 0.02, -0.15, 0.15
+    )
+    for name, pairs in (
+        ("skew", "right and left wheels"),
+        ("axles", "front and rear wheels"),
+        ("diagonals", "wheels on one diagonal and on the other"),
+    )
+)
+# Callers read the pose of the markers as values 3 to 5.
+_MARKERS: Final = (
+    *(
         Parameter(
-            "scale", "", "mean factor of the travel of both wheels", 1.0, 0.05, 0.3, 3.0
-        ),
-        *(_OF_STEERING if steers else _OF_WHEELS),
-        Parameter(
-            "markers x",
+            f"markers {axis}",
             "m",
             "position of the measured markers in the robot's frame",
             0.0,
             0.1,
             -2.0,
             2.0,
-        ),
-        Parameter(
-            "markers y",
-            "m",
-            "position of the measured markers in the robot's frame",
-            0.0,
-            0.1,
-            -2.0,
-            2.0,
-        ),
-        Parameter(
-            "markers heading",
-            "rad",
-            "heading of the measured markers in the robot's frame",
-            0.0,
-            0.1,
-            -4.0,
-            4.0,
-        ),
-    ]
-    for i in range(logs):
-        if not sparse[i]:
-            about = f"offset of the truth's clock in log {i + 1}, added to its times"
-            found.append(Parameter(f"clock {i + 1}", "s", about, 0.0, 0.1, -1.0, 1.0))
+        )
+        for axis in "xy"
+    ),
+    Parameter(
+        "markers heading",
+        "rad",
+        "heading of the measured markers in the robot's frame",
+        0.0,
+        0.1,
+        -4.0,
+        4.0,
+    ),
+)
 
-    return found
+
+def _of_drive(kinematics: Kinematics) -> tuple[Parameter, ...]:
+    """Return the three parameters of the systematic errors of a drive."""
+    if kinematics.steers:
+        return _OF_STEERING
+    return _OF_AXES if kinematics.moves_sideways else _OF_WHEELS
 
 
 class _Problem:
@@ -212,9 +227,25 @@ class _Problem:
             list(offsets),
             kinematics,
         )
-        self.parameters = _parameters(
-            kinematics.steers, len(ways), [not one for one in clocks]
-        )
+        self._modes = _OF_ROLLERS if kinematics.counts_sideways else ()
+        self.parameters = [
+            *_of_drive(kinematics),
+            *_MARKERS,
+            *self._modes,
+            *(
+                Parameter(
+                    f"clock {i + 1}",
+                    "s",
+                    f"offset of the truth's clock in log {i + 1}, added to its times",
+                    0.0,
+                    0.1,
+                    -1.0,
+                    1.0,
+                )
+                for i, fits_clock in enumerate(clocks)
+                if fits_clock
+            ),
+        ]
         self._clock = [
             next(
                 (
@@ -230,10 +261,15 @@ class _Problem:
     def correction(self, values: F8) -> Correction:
         """Return the correction of odometry for given parameters."""
         scale, second, third = values[:3].tolist()
-        steering = self._kinematics.steering
+        kinematics = self._kinematics
+        steering, wheels = kinematics.steering, kinematics.wheels
         if steering is not None:
             return by_steering(scale, second, third, steering.wheelbase)
-        return by_wheels(scale, second, third, self._kinematics.track)
+        if kinematics.moves_sideways:
+            modes = values[6 : 6 + len(self._modes)].tolist()
+            return by_axes((scale, second, third), wheels_of(*modes), kinematics)
+        slide = 0.0 if wheels is None else wheels.slide
+        return by_wheels(scale, second, third, 2.0 * kinematics.lever, slide)
 
     def pieces(self, values: F8) -> list[Pieces]:
         """Return the odometry of all logs, cut into pieces at the times of the true poses."""
@@ -351,16 +387,8 @@ def fit_odometry(
     Raises
     ------
     CalibrationError
-        There are too few true poses, or the robot has neither two wheels on one axle
-        nor a steered axle.
+        There are too few true poses.
     """
-    if not (spec.kinematics.has_two_wheels or spec.kinematics.steers):
-        raise CalibrationError(
-            f"{spec.name}: expected a robot with two driven wheels on one axle or with "
-            "a steered axle (drive diff, ackermann or tricycle), found drive "
-            f"{spec.drive.name.lower()}"
-        )
-
     ways = [
         ways_of(log, truth, offset)
         for log, truth, offset in zip(logs, truths, offsets, strict=True)
@@ -381,8 +409,11 @@ def fit_odometry(
         _check_scale(log, one, offset)
     problem = _Problem(ways, offsets, clocks, spec.kinematics)
     values = np.array([one.start for one in problem.parameters])
+    sideways = spec.kinematics.moves_sideways
+    # The third error of a step is the one to the left.
+    by_step = USUAL_BY_STEP[: 3 if sideways else 2]
     usual = np.array(
-        (*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED)
+        (*(USUAL_BY_DISTANCE if step is None else by_step), *USUAL_MEASURED)
     )
     variances, outliers = usual, 0
     # Each round drops the worst of neighbouring poses, so several rounds may be needed.
@@ -395,7 +426,7 @@ def fit_odometry(
     # The covariance depends on the systematic part, and the systematic part on the
     # covariance.
     for _ in range(ROUNDS):
-        covariance = Covariance(problem.parts(values), step)
+        covariance = Covariance(problem.parts(values), step, sideways)
         lower = covariance.lower(variances)
         fit = least_squares(
             problem.parameters,

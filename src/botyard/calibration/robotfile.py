@@ -9,11 +9,12 @@ from typing import Any, Final
 from botyard.calibration.fitting import Value
 from botyard.calibration.motion import MotionFit
 from botyard.calibration.odometry import OdometryFit
-from botyard.calibration.odometryvalues import ALPHAS
+from botyard.calibration.odometryvalues import ALPHAS, measured_shares
 from botyard.calibration.ranges import RangeFit
 from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import ModelError
 from botyard.model.devices import make_spec
+from botyard.model.fourwheels import WHEELS
 from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.robot import NO_DRIFT, OdometryDrift, RobotSpec
@@ -118,7 +119,7 @@ def _significant(value: Value, usual: float = 0.0) -> float:
 def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
     high = spec.odometry_error
     low = spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
-    found = dict[str, tuple[float, float]]()
+    wheels = spec.wheels
     names = {value.name for value in odometry.values}
     drift = spec.odometry_drift
     if by_distance := names.issuperset(ALPHAS):
@@ -129,36 +130,61 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
             )
         )
 
-    for axis, name, alphas in (
-        ("x", "forward", ALPHAS[2:]),
-        ("a", "turning", ALPHAS[:2]),
-    ):
-        most, least = getattr(high, axis), getattr(low, axis)
-        middle = _determined_or(odometry.value(f"{name} error"), 0.5 * (most + least))
-        if not by_distance:
-            spread = _determined_or(
-                odometry.value(f"{name} spread"), 0.5 * (most - least)
-            )
-        # The variances contain all random errors.
-        elif any(odometry.value(alpha).is_determined for alpha in alphas):
-            spread = 0.0
-        else:
-            spread = 0.5 * (most - least)
-
-        found[axis] = middle - spread, middle + spread
-
     if spec.steering is not None:
         offset = _determined_or(odometry.value("steering offset"), spec.steering.offset)
         spec = replace(spec, steering=replace(spec.steering, offset=offset))
-    elif odometry.value("E_d").is_determined:
-        spec = replace(spec, wheel_ratio=_significant(odometry.value("E_d"), 1.0))
+    else:
+        spec = _with_wheels(spec, odometry)
+
+    measured = measured_shares(spec)
+    axes = [("forward", 0, ALPHAS[2:]), ("turning", 2, ALPHAS[:2])]
+    if spec.kinematics.moves_sideways:
+        axes.append(("lateral", 1, ALPHAS[2:]))
+    most, least = list(high.as_tuple()), list(low.as_tuple())
+    for name, k, alphas in axes:
+        middle, spread = 0.5 * (most[k] + least[k]), 0.5 * (most[k] - least[k])
+        fitted = odometry.value(f"{name} error")
+        # The wheels of the model already measure a part of the fitted error.
+        if fitted.is_determined or wheels != spec.wheels:
+            middle = (1.0 + fitted.value) / measured[k] - 1.0
+        if not by_distance:
+            spread = _determined_or(odometry.value(f"{name} spread"), spread)
+        # The variances contain all random errors.
+        elif any(odometry.value(alpha).is_determined for alpha in alphas):
+            spread = 0.0
+        most[k], least[k] = middle + spread, middle - spread
+
     return replace(
         spec,
         odometry_drift=drift if by_distance else NO_DRIFT,
-        odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
-        odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
+        odometry_error=Axes(*most),
+        odometry_error_low=Axes(*least),
         perfect_odometry=False,
     )
+
+
+def _with_wheels(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
+    """Return the model with the fitted diameters of its wheels."""
+    if spec.wheels is None:
+        if spec.kinematics.moves_sideways or not odometry.value("E_d").is_determined:
+            return spec
+        return replace(spec, wheel_ratio=_significant(odometry.value("E_d"), 1.0))
+
+    # The fitted proportional errors contain all slip.
+    wheels = replace(spec.wheels, slip=0.0)
+    equal = (0.0,) * len(WHEELS)
+    if not spec.kinematics.moves_sideways:
+        if not odometry.value("E_d").is_determined:
+            return replace(spec, wheels=wheels)
+        ratio = _significant(odometry.value("E_d"), 1.0)
+        return replace(spec, wheels=replace(wheels, errors=equal), wheel_ratio=ratio)
+
+    found = [odometry.value(f"{name.replace('_', ' ')} wheel") for name in WHEELS]
+    if all(one.is_determined for one in found):
+        differ = any(_significant(one, 1.0) != 1.0 for one in found)
+        errors = tuple(one.value - 1.0 for one in found) if differ else equal
+        wheels = replace(wheels, errors=errors)
+    return replace(spec, wheels=wheels)
 
 
 def robot_text(
@@ -186,11 +212,12 @@ def robot_text(
     whole = to_table(spec)
     # A file of the same name would extend itself.
     if _is_of_library(base) and name.lower() != base.name.lower():
-        before = to_table(base)
+        # A value that is the default again must replace the one of the base.
+        before = to_table(base, defaults=True)
         table: dict[str, Any] = {
             "extends": base.name,
             "description": spec.description,
-        } | _differences(whole, before)
+        } | _differences(to_table(spec, defaults=True), before)
     else:
         table = whole
 
@@ -209,10 +236,6 @@ def _is_of_library(spec: RobotSpec) -> bool:
         return False
 
 
-# A table leaves its default out, but a file that extends a model must name it.
-_CLEARED: Final = {"drift": list(NO_DRIFT.as_tuple())}
-
-
 def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a table that differ from another table, down to single keys."""
     found: dict[str, Any] = {}
@@ -221,13 +244,7 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
         if value == old:
             continue
         if isinstance(value, Mapping) and isinstance(old, Mapping):
-            changed = {key: one for key, one in value.items() if one != old.get(key)}
-            cleared = {
-                key: one
-                for key, one in _CLEARED.items()
-                if key in old and key not in value
-            }
-            value = changed | cleared
+            value = {key: one for key, one in value.items() if one != old.get(key)}
         found[name] = value
 
     return found

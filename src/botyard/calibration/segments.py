@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from botyard.calibration.planar import (
     twist_of,
 )
 from botyard.errors import CalibrationError
+from botyard.model.kinematics import Kinematics
 
 MAX_WAYS: Final = 2000
 """Maximum number of segments of a log."""
@@ -187,8 +189,8 @@ class Correction(NamedTuple):
 
     Attributes
     ----------
-    matrix : (2, 2) array
-        Matrix from odometry's (forward, turned) to corrected values.
+    matrix : (3, 3) array
+        Matrix from odometry's (forward, left, turned) to corrected values.
     tilt : float
         Tangent of the steering offset times the wheelbase, m; 0 for other drives.
     """
@@ -197,14 +199,14 @@ class Correction(NamedTuple):
     tilt: float = 0.0
 
 
-NO_CORRECTION: Final = Correction(np.eye(2))
+NO_CORRECTION: Final = Correction(np.eye(3))
 """Odometry as it is."""
 
 
 def by_wheels(
-    scale: float, skew: float, separation: float, nominal: float
+    scale: float, skew: float, separation: float, nominal: float, slide: float = 0.0
 ) -> Correction:
-    """Return the correction for two wheels on one axle.
+    """Return the correction for two wheels on one axle, or for two sides of wheels.
 
     Parameters
     ----------
@@ -213,13 +215,18 @@ def by_wheels(
     separation : float
         Actual wheel separation as a multiple of the nominal one.
     nominal : float
-        Nominal wheel separation, m.
+        Nominal wheel separation, with scrubbing wheels the effective one, m.
+    slide : float
+        Place of the centre of rotation in front of the origin, m.
     """
+    turned = 2.0 * skew / (separation * nominal), 0.0, scale / separation
     return Correction(
         np.array(
             [
-                [scale, skew * nominal / 2.0],
-                [2.0 * skew / (separation * nominal), scale / separation],
+                [scale, 0.0, skew * nominal / 2.0],
+                # Odometry does not measure that the body slides.
+                [-slide * turned[0], scale, -slide * turned[2]],
+                turned,
             ]
         )
     )
@@ -246,9 +253,41 @@ def by_steering(
     """
     slope = math.tan(offset)
     return Correction(
-        np.array([[scale, 0.0], [scale * slope / nominal, scale / wheelbase]]),
+        np.array(
+            [
+                [scale, 0.0, 0.0],
+                [0.0, scale, 0.0],
+                [scale * slope / nominal, 0.0, scale / wheelbase],
+            ]
+        ),
         slope * nominal / wheelbase,
     )
+
+
+def by_axes(
+    scales: tuple[float, float, float],
+    wheels: tuple[float, ...] = (),
+    kinematics: Kinematics | None = None,
+) -> Correction:
+    """Return the correction for a drive that moves to all sides.
+
+    Parameters
+    ----------
+    scales : tuple of float
+        Factors of the distances forward and to the left, and of the turn.
+    wheels : tuple of float
+        Diameter of each Mecanum wheel divided by the mean of all. Other drives have none.
+    kinematics : Kinematics, optional
+        Kinematics of the Mecanum drive.
+    """
+    matrix = np.diag(scales)
+    if kinematics is not None and kinematics.wheels is not None:
+        # Odometry is the least-squares motion for the travel of all wheels.
+        measured = replace(
+            kinematics.wheels, slip=0.0, errors=tuple(one - 1.0 for one in wheels)
+        ).measured(kinematics.lever, has_rollers=True)
+        matrix = matrix @ np.linalg.inv(np.reshape(measured, (3, 3)))
+    return Correction(matrix)
 
 
 def corrected(twists: F8, correction: Correction) -> F8:
@@ -259,11 +298,10 @@ def corrected(twists: F8, correction: Correction) -> F8:
     twists : (n, 3) float64
         Body twists: forward and to the left, m, turned, rad.
     correction : Correction
-        The correction. The motion to the left is scaled as the motion forward.
+        The correction.
     """
     matrix, tilt = correction
-    forward = matrix[0, 0] * twists[:, 0] + matrix[0, 1] * twists[:, 2]
-    turned = matrix[1, 0] * twists[:, 0] + matrix[1, 1] * twists[:, 2]
+    found = twists @ matrix.T
     if tilt:
         # A car that stands does not turn; its odometry may still have rounding errors.
         bend = np.divide(
@@ -272,8 +310,8 @@ def corrected(twists: F8, correction: Correction) -> F8:
             out=np.zeros(len(twists)),
             where=np.abs(twists[:, 0]) > LEAST_M,
         )
-        turned = turned / (1.0 - tilt * bend)
-    return np.stack([forward, matrix[0, 0] * twists[:, 1], turned], axis=1)
+        found[:, 2] /= 1.0 - tilt * bend
+    return found
 
 
 def true_ways_of(truth: F8, markers: F8) -> F8:
@@ -379,6 +417,7 @@ __all__ = [
     "Correction",
     "Pieces",
     "Segments",
+    "by_axes",
     "by_steering",
     "by_wheels",
     "chain",

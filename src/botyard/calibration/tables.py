@@ -232,9 +232,11 @@ def _log_from_columns(
 
     odometry = series("odom x", "odom y", "odom heading")
     # Travel of the wheels is more exact than poses derived from it.
-    if {"left wheel", "right wheel"} <= {*table}:
+    # Two wheels do not define the motion of a drive that also moves sideways.
+    kinematics = spec.kinematics
+    if {"left wheel", "right wheel"} <= {*table} and not kinematics.moves_sideways:
         odometry = _odometry_from_wheels(
-            time, table["left wheel"], table["right wheel"], spec.kinematics.track
+            time, table["left wheel"], table["right wheel"], 2.0 * kinematics.lever
         )
 
     return Log(
@@ -257,7 +259,7 @@ def _odometry_from_wheels(time: F8, left: F8, right: F8, separation: float) -> S
     left, right : (n,) float64
         Travel of each wheel since its start, m. Rows that are not finite are left out.
     separation : float
-        Nominal distance between the wheels, m.
+        Nominal distance between the wheels, of scrubbing wheels the effective one, m.
 
     Returns
     -------

@@ -45,12 +45,15 @@ class Form(msgspec.Struct, frozen=True):
         Converts a value to plain data for the file.
     words : tuple of str
         Valid texts, if the value is one of a few words.
+    table : FileTable or None
+        Table of the value, if it is one.
     """
 
     type: Any
     read: Callable[[Any, str], Any]
     write: Callable[[Any], Any]
     words: tuple[str, ...] = ()
+    table: Any = None
 
 
 def _unchanged(value: Any, _where: str = "") -> Any:
@@ -157,7 +160,10 @@ def _form(hint: Any, one: Parameter) -> Form:
     if all(f.kw_only for f in fields(kind) if f.init):
         table = file_table(kind)
         return Form(
-            table.type, lambda v, where: table.read(v, f"{where}."), table.write
+            table.type,
+            lambda v, where: table.read(v, f"{where}."),
+            table.write,
+            table=table,
         )
 
     names = [*parameters_of(kind)]
@@ -180,6 +186,7 @@ def _optional_form(form: Form) -> Form:
         lambda v, where: None if v is None else form.read(v, where),
         lambda v: None if v is None else form.write(v),
         form.words,
+        form.table,
     )
 
 
@@ -353,18 +360,31 @@ class FileTable(Generic[S]):
         """
         return self._kind(**(others | self.values(file, where)))
 
-    def write(self, spec: S) -> dict[str, Any]:
+    def write(self, spec: S, *, defaults: bool = False) -> dict[str, Any]:
         """Return the table that describes an object, as plain data.
 
         `read` converts the table back, except for rounding of the last digit of angles.
+
+        Parameters
+        ----------
+        spec : object
+            The object.
+        defaults : bool
+            Whether keys with default values are written. TOML has no null, so None is
+            not.
         """
         table: dict[str, Any] = {}
         for c in self._columns:
             value = getattr(spec, c.name)
             # TOML has no null, so an absent key stands for None.
-            if (c.one.is_brief or value is None) and value == c.default:
+            is_left_out = value is None or (c.one.is_brief and not defaults)
+            if is_left_out and value == c.default:
                 continue
-            value = c.form.write(value)
+            value = (
+                c.form.table.write(value, defaults=defaults)
+                if c.form.table is not None and value is not None
+                else c.form.write(value)
+            )
             # A nested table that has all defaults is left out.
             if value == {}:
                 continue

@@ -319,13 +319,21 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
     )
 
 
-def to_table(spec: RobotSpec) -> dict[str, Any]:
+def to_table(spec: RobotSpec, *, defaults: bool = False) -> dict[str, Any]:
     """Return the contents of the robot file that describes a model.
 
     `to_spec` converts them back to `spec`, except for rounding of the last digit of
     angles.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        The model.
+    defaults : bool
+        Whether the file has all keys of the robot, also with default values, such as a file
+        that extends another model.
     """
-    table = _ROBOT.write(spec) | {
+    table = _ROBOT.write(spec, defaults=defaults) | {
         "lasers": [
             {"type": laser.type_name, **LASER_MOUNT.write(laser)}
             for laser in spec.lasers
