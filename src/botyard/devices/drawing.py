@@ -65,10 +65,11 @@ def normals(engine: Engine, table: Table, count: int, part: int = 0) -> F8:
         engine.clock.tick,
     )
     found: NDArray[np.float64] = np.zeros((n, count))
-    for k in range(count):
-        for i in range(NORMAL_PARTS):
-            number = (part << 32) + k * NORMAL_PARTS + i
-            found[:, k] += 2.0 * uniform(keys, number) - 1.0
+    numbers = np.arange(count * NORMAL_PARTS, dtype=np.uint64) + np.uint64(part << 32)
+    draws = 2.0 * uniform(keys[:, None], numbers) - 1.0
+    # The order of the sum decides its last bit.
+    for i in range(NORMAL_PARTS):
+        found += draws[:, i::NORMAL_PARTS]
 
     # The sum of twelve draws in [−1, 1) has the variance 4.
     return found / 2.0

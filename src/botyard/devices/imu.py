@@ -136,12 +136,19 @@ class Imus(Table):
         self.acceleration[:, 0] = c * change[:, 0] + s * change[:, 1]
         self.acceleration[:, 1] = c * change[:, 1] - s * change[:, 0]
 
-        draws = normals(engine, self, 3, WALK_PART) * self.walk[:, (0, 1, 1)]
-        begun = normals(engine, self, 3, START_PART) * self.start[:, (0, 1, 1)]
-        self.bias[:] = np.where(known, self.bias + math.sqrt(dt) * draws, begun)
-        white = normals(engine, self, 1)[:, 0] * self.noise[:, 0]
-        # White noise of density d has the deviation d / √dt in a mean over dt.
-        self.turned += (self.bias[:, 0] + white / math.sqrt(dt)) * dt
+        # Draws take longer than all the rest: units without an error make none.
+        if self.walk.any():
+            draws = normals(engine, self, 3, WALK_PART) * self.walk[:, (0, 1, 1)]
+            self.bias += math.sqrt(dt) * draws
+        if not known.all():
+            begun = normals(engine, self, 3, START_PART) * self.start[:, (0, 1, 1)]
+            self.bias[:] = np.where(known, self.bias, begun)
+        rate = self.bias[:, 0]
+        if self.noise[:, 0].any():
+            white = normals(engine, self, 1)[:, 0] * self.noise[:, 0]
+            # White noise of density d has the deviation d / √dt in a mean over dt.
+            rate = rate + white / math.sqrt(dt)
+        self.turned += rate * dt
         self.is_on[:] = 1
 
 

@@ -89,24 +89,29 @@ def stream_keys(
     return key
 
 
-def uniform(keys: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
+def uniform(
+    keys: NDArray[np.uint64], number: int | NDArray[np.uint64]
+) -> NDArray[np.float64]:
     """Return draw `number` of many streams, uniform in [0, 1).
 
     Parameters
     ----------
-    keys : (n,) uint64
+    keys : uint64 array
         Keys of the streams, as from `stream_keys`.
-    number : int
-        Number of the draw, from 0 on.
+    number : int or uint64 array
+        Number of the draw, from 0 on; arrays are broadcast.
 
     Returns
     -------
-    (n,) float64
+    float64 array
         Draws with 53 random bits. `draws` and the kernels have the range [−1, 1)
         instead.
     """
     # As in SplitMix64, the counter advances before the first draw.
-    z = _mixed(keys + np.uint64((number + 1) * _GOLDEN & _WORD))
+    if isinstance(number, int):
+        z = _mixed(keys + np.uint64((number + 1) * _GOLDEN & _WORD))
+    else:
+        z = _mixed(keys + (number + np.uint64(1)) * np.uint64(_GOLDEN))
     # The upper 53 bits fill the mantissa of a double.
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
