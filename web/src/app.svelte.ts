@@ -22,6 +22,7 @@ import { Movie } from "./stores/movie";
 import { Notices } from "./stores/notices.svelte";
 import { Painter } from "./stores/painter.svelte";
 import { Panels, type Panel } from "./stores/panels.svelte";
+import type { People } from "./stores/people.svelte";
 import type { Download, Fetch, Fetched } from "./stores/ports";
 import { Probe } from "./stores/probe.svelte";
 import { Readouts } from "./stores/readouts.svelte";
@@ -115,6 +116,8 @@ export class App implements Subjects {
   hand: Uses["hand"] | null = null;
   /** The heat map, while it is shown. */
   heat = $state.raw<Heat | null>(null);
+  /** People at other pages, once one's own panel about them was opened. */
+  people: People | null = null;
   /** Rulers, once they are loaded. */
   measuring: Measuring | null = null;
   /** What the panel of clients shows. */
@@ -262,6 +265,7 @@ export class App implements Subjects {
     else if (message.type === "files") this.written.paths = message.paths;
     else if (message.type === "trips") this.trips.received(message.trips);
     else if (message.type === "fleet") this.table.received(message);
+    else if (message.type === "people") this.people?.received(message);
     else if (message.type === "clients") this.clients = message;
     else if (message.type === "traffic") this.traffic = message;
     else if (message.type === "log") this.log.add(message.lines, message.lost);

@@ -572,6 +572,15 @@ export interface ResetHeat {
   group?: number;
 }
 
+/** Show the person at this page to the others who do so, under a name. */
+export interface Show {
+  type: "show";
+  name: string;
+  pointer?: [number, number] | null;
+  id?: number;
+  group?: number;
+}
+
 /** Connected client; null is not known. */
 export interface ClientInfo {
   key: string;
@@ -615,6 +624,22 @@ export interface Fleet {
   controller: string[];
   commander: string[];
   pose: [number, number, number][];
+}
+
+/** All people who show themselves; sent to them after each change. */
+export interface People {
+  type: "people";
+  people: Person[];
+}
+
+/** Person at a page who is shown to others. */
+export interface Person {
+  page: number;
+  name: string;
+  color: number;
+  pointer: [number, number] | null;
+  selected: string[];
+  holds: string[];
 }
 
 /** ROS topic. */
@@ -1000,9 +1025,9 @@ export interface HeatResult {
   free: number;
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat | Show;
 
-export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | Traffic | Log | Files | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | People | Traffic | Log | Files | Ok | Failed;
 
 export const VERSION = 6;
 export const FRAME_VERSION = 1;

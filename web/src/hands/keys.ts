@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo" | "emergency" | "goThere" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
+  | "undo" | "redo" | "emergency" | "goThere" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -32,7 +32,7 @@ const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
   Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
-  x: "stop", X: "emergency", G: "goThere", T: "table", I: "clients", Y: "traffic", O: "inset", V: "values", H: "heat",
+  x: "stop", X: "emergency", G: "goThere", T: "table", I: "clients", Y: "traffic", O: "inset", V: "values", H: "heat", P: "people",
 }; // prettier-ignore
 
 /** Turn and way of a nudge (W, A, S, D as in AMRISim): m and rad. */
@@ -136,6 +136,7 @@ export const HELP: [string, [string, string][]][] = [
       ["h", "show everything"],
       ["r", "measure: lengths, angles, areas"],
       ["Shift-H", "heat maps: visits, stalls, waits, coverage"],
+      ["Shift-P", "people: show your pointer and selection, see others"],
       ["Shift-O", "overview in a corner"],
       ["Shift-V", "values under the pointer"],
       ["arrows, Enter, A D", "with a tool: move the cross (with Shift finely), press there, turn"],

@@ -104,6 +104,7 @@ export class Commands {
       inset: () => this.toggle("inset"),
       values: () => this.toggle("values"),
       heat: () => this.toggle("heat"),
+      people: () => this.toggle("people"),
       emergency: () => this.emergency(),
     };
   }

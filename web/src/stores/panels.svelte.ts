@@ -6,7 +6,7 @@ export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequ
   | "share" | "downloads"; // prettier-ignore
 
 /** Parts of the page that a key shows and hides. */
-export type Panel = "table" | "clients" | "traffic" | "inset" | "values" | "heat";
+export type Panel = "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people";
 
 /** Dialogs that change nothing. */
 const OF_ALL: ReadonlySet<Dialog> = new Set(["help", "about", "share"]);
@@ -27,6 +27,8 @@ export class Panels {
   inset = $state(false);
   /** A heat map. */
   heat = $state(false);
+  /** Who else is here. */
+  people = $state(false);
   /** Values under the pointer. */
   values = $state(false);
   /** Words that the rows of clients and topics have. */

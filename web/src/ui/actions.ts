@@ -48,6 +48,7 @@ export function tools(app: App): Tool[] {
     }, // prettier-ignore
     simple(app, "measure", { icon: "ruler", label: "Measure: lengths, angles, areas", key: "r", on: app.tools.tool === "measure" }),
     simple(app, "heat", { icon: "heat", label: "Heat maps", key: "Shift-H", on: panels.heat }),
+    simple(app, "people", { icon: "people", label: "People", key: "Shift-P", on: panels.people }),
     simple(app, "inset", { icon: "inset", label: "Overview", key: "Shift-O", on: panels.inset }),
     simple(app, "values", { icon: "values", label: "Values under the pointer", key: "Shift-V", on: panels.values }),
     simple(app, "reset", { icon: "reset", label: "All back to where they started", key: "Ctrl-P", off: locked || timeline.isLooking }),

@@ -51,6 +51,7 @@ from botyard.interfaces.page.operations import (
     files_message,
     reason_of,
 )
+from botyard.interfaces.page.people import People
 from botyard.interfaces.page.robotdetails import (
     MAX_DETAILS,
     SOURCE,
@@ -146,6 +147,7 @@ class PageRequests:
         self._fleet = FleetWatch(hub.sim, self._commands)
         self._clients = ClientWatch(hub, self.control, self._commands)
         self._courses = Courses(hub.sim)
+        self._people = People(self.control.held)
         self._heat = HeatMaps(hub.sim, self._courses)
         self._inspector = Inspector(hub.sim)
         self._catalog = Catalog(hub.background, maps)
@@ -215,6 +217,7 @@ class PageRequests:
             return
         self.viewers.remove(viewer)
         self.timeline.left(viewer)
+        self._people.left(viewer)
         client_left(self.control, viewer)
         self._observe()
         self.hub.settle()
@@ -283,6 +286,7 @@ class PageRequests:
             self._clients.tell(self.viewers, now)
             self.traffic.tell(self.viewers)
 
+        self._people.tell(now)
         if self.control.files is not self._files:
             self._files = self.control.files
             for viewer in self.viewers:
@@ -621,6 +625,10 @@ class PageRequests:
         # The counts are shared, so an onlooker must not reset them.
         self.control.check(self.caller(viewer), Level.DRIVE)
         self._heat.reset()
+
+    @_do.register
+    def _(self, request: msg.Show, viewer: Viewer) -> None:
+        self._people.show(viewer, request.name, request.pointer)
 
     @_do.register
     def _(self, request: msg.Debug, viewer: Viewer) -> pushes.DebugResult | msgspec.Raw:

@@ -141,6 +141,37 @@ class TopicInfo(msgspec.Struct, kw_only=True):
     count: int
 
 
+class Person(msgspec.Struct, kw_only=True):
+    """Person at a page who is shown to others.
+
+    Attributes
+    ----------
+    page : int
+        Number of the page.
+    name : str
+        Name.
+    color : int
+        Number of the colour.
+    pointer : (float, float) or None
+        Place of the pointer in the world, m.
+    selected, holds : list of str
+        Selected bodies, and those in the person's hand.
+    """
+
+    page: int
+    name: str
+    color: int
+    pointer: tuple[float, float] | None
+    selected: list[str]
+    holds: list[str]
+
+
+class People(msgspec.Struct, kw_only=True, tag="people", tag_field="type"):
+    """All people who show themselves; sent to them after each change."""
+
+    people: list[Person]
+
+
 class Commands(msgspec.Struct, kw_only=True):
     """Commands of a robot in the last minute.
 

@@ -18,6 +18,9 @@ VERSION: Final = 6
 MAX_TEXT: Final = 64 * 1024
 """Longest request, bytes."""
 
+MAX_PERSON: Final = 40
+"""Longest name of a person, characters."""
+
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 # The bounds of all types are checked while the JSON is decoded, before a request
@@ -565,6 +568,17 @@ class ResetHeat(Request, tag="reset_heat"):
     """Set the counts of the heat maps to zero, for all pages."""
 
 
+class Show(Request, tag="show"):
+    """Show the person at this page to the others who do so, under a name.
+
+    Without a name, the person is shown no longer. `pointer` is the place of the pointer
+    in the world, m.
+    """
+
+    name: Annotated[str, msgspec.Meta(max_length=MAX_PERSON)]
+    pointer: tuple[Number, Number] | None = None
+
+
 AnyRequest = (
     Hello
     | SetView
@@ -625,6 +639,7 @@ AnyRequest = (
     | Debug
     | Heat
     | ResetHeat
+    | Show
 )
 
 

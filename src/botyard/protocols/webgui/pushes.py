@@ -15,6 +15,8 @@ from botyard.protocols.webgui.fleetpushes import ClientInfo as ClientInfo
 from botyard.protocols.webgui.fleetpushes import Clients as Clients
 from botyard.protocols.webgui.fleetpushes import Commands as Commands
 from botyard.protocols.webgui.fleetpushes import Fleet as Fleet
+from botyard.protocols.webgui.fleetpushes import People as People
+from botyard.protocols.webgui.fleetpushes import Person as Person
 from botyard.protocols.webgui.fleetpushes import TopicInfo as TopicInfo
 from botyard.protocols.webgui.fleetpushes import TripInfo as TripInfo
 from botyard.protocols.webgui.fleetpushes import Trips as Trips
@@ -598,6 +600,7 @@ Push = (
     | Trips
     | Fleet
     | Clients
+    | People
     | Traffic
     | Log
     | Files
