@@ -16,7 +16,10 @@ import pytest
 from botyard.errors import WorldError
 from botyard.interfaces.ros.traffic import MAX_ID, Relay, TrafficNode, check_ids
 from botyard.protocols.ros_messages.types import types
+from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
+from botyard.traffic.live import LiveTraffic
+from botyard.traffic.mirrored import MirroredTraffic
 from botyard.traffic.outcome import Ending
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
@@ -152,3 +155,62 @@ def test_ids_that_cannot_be_said_are_refused() -> None:
     check_ids(MAX_ID + 1)
     with pytest.raises(WorldError, match=r"at most 32768 robots .* found 32769"):
         check_ids(MAX_ID + 2)
+
+
+def test_a_world_shows_the_run_of_a_ros_supervisor() -> None:
+    """Discs move with the exact engine; its permissions are held and let through."""
+    relay, ros = Relay(), Ros()
+    node = TrafficNode(TYPES, relay, "lab")
+    node.add(ros)  # type: ignore[arg-type]
+    vehicles = tuple(Vehicle(ends=np.array([4.0, 6.0, 10.0])) for _ in range(2))
+    crossing = np.array([[0, 1, 1, 1], [1, 1, 0, 1]], np.int64)
+    traffic = Traffic(Task(vehicles, crossing, (), "two"), relay, Rules())
+    sim = Simulation(odometry_error="none")
+    mirrored = MirroredTraffic(traffic, sim)
+    mirrored.on_step = node.advance
+    live = LiveTraffic(sim)
+    live.attach(mirrored, "a ROS node")
+    ros.topics["/lab/critical_points"].read(True)
+    node.begin(mirrored, sim.time, idle_limit=0.0)
+
+    def until(holds: Callable[[], object]) -> None:
+        end = sim.time + 60.0
+        while not holds():
+            assert sim.time < end
+            sim.step()
+
+    def at(robot: int) -> float:
+        return sim.robots[f"traffic{robot}"].truth.x
+
+    # Both stop before their second sector, and ask.
+    until(lambda: at(0) == pytest.approx(3.5, abs=1e-6))
+    assert sorted(ros.topics["/lab/critical_points"].said) == [0, 1]
+    waits, _ = live.waits()
+    assert [(w.robot, w.sector, w.by) for w in waits] == [(0, 1, ()), (1, 1, ())]
+    assert waits[0].reason == "a ROS node has not granted it"
+    # A permission waits while decisions are held.
+    live.hold(True)
+    ros.permit(1)
+    until(lambda: live.waiting_decisions)
+    for _ in range(20):
+        sim.step()
+    assert at(1) == pytest.approx(3.5, abs=0.01)
+    assert live.step() == ("traffic1", 0, 1)
+    live.hold(False)
+    until(lambda: at(1) > 5.0)
+    assert at(0) == pytest.approx(3.5, abs=0.01)
+    # A hand permits the other robot, unless the sectors conflict.
+    with pytest.raises(WorldError, match="cannot get sector 1: traffic1 holds"):
+        live.grant("traffic0", None)
+    ros.permit(1)
+    until(lambda: mirrored.drivers[1].allowed > mirrored.drivers[1].head)
+    with pytest.raises(WorldError, match="another program cannot be taken back"):
+        live.revoke("traffic1", None)
+    until(lambda: at(1) > 8.0)
+    live.grant("traffic0", None)
+    until(lambda: at(0) > 4.0)
+    for _ in range(3):
+        ros.permit(0)
+    until(lambda: live.ending)
+    assert live.ending == "completed"
+    assert mirrored.finish(live.reason).ending is Ending.COMPLETED

@@ -6,9 +6,11 @@ a rospy program in the style of the original, and Fast DDS.
 from __future__ import annotations
 
 import json
+import signal
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,31 @@ def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -
     assert order["enter", 1, 1] > order["release", 0, 1], (
         "robot 1 came to the crossing when robot 0 had left it"
     )
+
+
+@pytest.mark.xdist_group("ros1")
+def test_a_rospy_supervisor_with_the_page(world: Ros1World, tmp_path: Path) -> None:
+    """The world shows the run, and Ctrl-C prints its outcome."""
+    world.master()
+    run = world.spawn(
+        *command(tmp_path, "--ros-master", world.uri, "--wait-for-supervisor"),
+        *("--page", "--no-browser", "--gui-token", "off", "--speed", "4"),
+        env={**world.env, "PYTHONPATH": ""},
+    )
+    wait(lambda: "page: http" in output(run))
+
+    def end() -> None:
+        wait(lambda: "traffic: completed" in output(run))
+        run.send_signal(signal.SIGINT)
+
+    # The supervisor works until the simulator ends.
+    threading.Thread(target=end, daemon=True).start()
+    granted = world.rospy("supervise", str(tmp_path / "task.json"))
+    assert granted == [[0, 1], [0, 2], [1, 1], [1, 2]]
+    assert run.wait(PATIENCE) == 0, output(run)
+    result = result_of(tmp_path)
+    assert result["outcome"] == "completed"
+    assert result["makespan_s"] > 22.0
 
 
 @pytest.mark.xdist_group("ros1")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from botyard.traffic.task import Task
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PAGE_OPTIONS: Final = (
+    "gui_port",
+    "gui_address",
+    "gui_host",
+    "gui_token",
+    "no_browser",
+)
+"""Options of ``botyard run`` that ``--page`` also has."""
 
 
 def length_option(name: str, default: float, about: str) -> Callable[[F], F]:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -19,6 +19,7 @@ from botyard.app.checks import EMBEDDED
 from botyard.app.rosmaster import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
+from botyard.cli.trafficinput import PAGE_OPTIONS
 from botyard.errors import PeerError, RosMasterError
 from botyard.interfaces.ros.traffic import Relay, SteppedRun, TrafficNode, check_ids
 from botyard.names import shown
@@ -28,9 +29,14 @@ from botyard.protocols.ros_messages.types import types
 from botyard.servers.ros.trafficros import run_live
 from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Traffic
-from botyard.traffic.outcome import Outcome
+from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
+
+if TYPE_CHECKING:
+    from botyard.sim.simulation import Simulation
+    from botyard.traffic.mirrored import MirroredTraffic
+    from botyard.traffic.on_robots import RobotTraffic
 
 
 def run_over_ros(
@@ -74,12 +80,12 @@ def run_over_ros(
         ]
         live = Traffic(task, relay, rules, grants=times)
 
-    with _logging():
+    with logging_lines():
         return interrupts.run_loop(_over_ros(live, relay, o))
 
 
 @contextlib.contextmanager
-def _logging() -> Iterator[None]:
+def logging_lines() -> Iterator[None]:
     """Print log lines during the block, so that the user sees what the run waits for."""
     # Only live runs log: their supervisor is another program, whose connection the user
     # must be able to follow.
@@ -135,6 +141,9 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
         # Register the node's `close` last, so that it runs first: the node withdraws
         # its topics while the transports still work.
         stack.callback(node.close)
+        if o["page"]:
+            assert isinstance(live, Traffic)
+            return await _over_ros_on_page(node, live, o)
         interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
         return await run_live(
@@ -145,6 +154,82 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
             idle_limit=o["idle_limit"],
             stop=stop,
         )
+
+
+async def _over_ros_on_page(
+    node: TrafficNode, traffic: Traffic, o: Mapping[str, Any]
+) -> Outcome:
+    """Run a task in real time in a world with the page; a ROS node is the supervisor."""
+    from botyard.sim.simulation import Simulation
+    from botyard.traffic.mirrored import MirroredTraffic
+
+    sim = Simulation(odometry_error="none")
+    mirrored = MirroredTraffic(traffic, sim)
+    has_begun = False
+
+    def step(now: float) -> Ending | None:
+        nonlocal has_begun
+        if not has_begun:
+            if o["wait_for_supervisor"] and not node.has_supervisor:
+                return None
+            node.begin(mirrored, now, idle_limit=o["idle_limit"])
+            has_begun = True
+        return node.advance(now)
+
+    mirrored.on_step = step
+    click.echo(f"ready: {node.node}", err=True)
+    return await serve_page(mirrored, sim, "a ROS node", o, o["speed"])
+
+
+async def serve_page(
+    run: RobotTraffic | MirroredTraffic,
+    sim: Simulation,
+    supervisor: str,
+    o: Mapping[str, Any],
+    speed: float = 1.0,
+) -> Outcome:
+    """Serve a run with the page until Ctrl-C, or until the page ends it.
+
+    Parameters
+    ----------
+    run : RobotTraffic or MirroredTraffic
+        The run.
+    sim : Simulation
+        World of the run.
+    supervisor : str
+        Name of the supervisor.
+    o : mapping
+        Options of the command.
+    speed : float
+        Simulated time per wall time at the start.
+    """
+    from botyard.app.checks import check_options
+    from botyard.app.compose import Parts
+    from botyard.app.options import RunOptions
+    from botyard.cli.showing import show
+    from botyard.cli.warmup import warm_up_with_progress
+    from botyard.traffic.live import LiveTraffic
+
+    options = RunOptions(port=0, **{key: o[key] for key in PAGE_OPTIONS})
+    check_options(options)
+    live = LiveTraffic(sim)
+
+    def prepare(parts: Parts) -> None:
+        parts.control.traffic = live
+        parts.hub.set_speed(speed)
+        live.attach(run, supervisor)
+
+    warm_up_with_progress(masses=False)
+    await show(
+        sim,
+        options,
+        lambda url: (
+            f"{len(run.task)} robots under {supervisor}; Shift-Y shows who waits "
+            f"for whom, Ctrl-C ends it\npage: {url}"
+        ),
+        prepare=prepare,
+    )
+    return run.finish(live.reason)
 
 
 def run_over_mqtt(
@@ -189,5 +274,5 @@ def run_over_mqtt(
         interrupts.ready(stop.set)
         return await fleet.run(host, port, speed=speed, stop=stop)
 
-    with _logging():
+    with logging_lines():
         return interrupts.run_loop(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,12 @@ from botyard.app.needs import Needs
 from botyard.cli.listing import FORCE
 from botyard.cli.options import max_read_option
 from botyard.cli.runoptions import with_some_options
-from botyard.cli.trafficinput import compile_first, progress_bar, read_task
+from botyard.cli.trafficinput import (
+    PAGE_OPTIONS,
+    compile_first,
+    progress_bar,
+    read_task,
+)
 from botyard.cli.trafficoutput import (
     FILE,
     TABLES_BEGIN,
@@ -26,15 +31,6 @@ from botyard.cli.trafficoutput import (
 )
 from botyard.cli.trafficrules import rules_of, rules_options
 from botyard.errors import CommandLineError, FormatError, WorldError
-
-PAGE_OPTIONS: Final = (
-    "gui_port",
-    "gui_address",
-    "gui_host",
-    "gui_token",
-    "no_browser",
-)
-"""Options of ``botyard run`` for the page of ``--page``."""
 
 if TYPE_CHECKING:
     from botyard.traffic.on_robots import RobotTraffic
@@ -124,7 +120,7 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
 @click.option(
     "--page",
     is_flag=True,
-    help="With --on-robots: show the run on the page, in real time; Ctrl-C ends it.",
+    help="With --on-robots or ROS: show the run on the page, in real time; Ctrl-C ends it.",
 )
 @with_some_options(*PAGE_OPTIONS)
 @click.option(
@@ -266,9 +262,12 @@ def _check_run(o: dict[str, Any]) -> None:
             "supervisor is then a ROS node"
         )
 
-    if o["page"] and (o["on_robots"] is None or o["record"] is not None):
+    if o["page"] and (
+        not (over_ros or o["on_robots"]) or o["compat"] or o["record"] is not None
+    ):
         raise CommandLineError(
-            "--page: expected --on-robots and no --record, because the page records"
+            "--page: expected --on-robots, --ros1, --ros-master or --ros2, and neither "
+            "--compat nor --record; the page records"
         )
 
     for option, given in (
@@ -369,41 +368,13 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 
 def _run_on_page(real: RobotTraffic, o: dict[str, Any]) -> Outcome:
     """Run a task on simulated robots with the page, until Ctrl-C or the page ends it."""
-    from botyard.app.checks import check_options
-    from botyard.app.compose import Parts
-    from botyard.app.options import RunOptions
     from botyard.cli import interrupts
-    from botyard.cli.logs import set_up_logging
-    from botyard.cli.showing import show
-    from botyard.cli.warmup import warm_up_with_progress
-    from botyard.traffic.live import LiveTraffic
+    from botyard.cli.trafficlive import logging_lines, serve_page
 
-    name = o["supervisor"] or "bankers"
-    options = RunOptions(port=0, **{key: o[key] for key in PAGE_OPTIONS})
-    check_options(options)
-    live = LiveTraffic(real.sim)
-
-    def prepare(parts: Parts) -> None:
-        parts.control.traffic = live
-        live.attach(real, name)
-
-    warm_up_with_progress(masses=False)
-    logs = set_up_logging()
-    try:
-        interrupts.run_loop(
-            show(
-                real.sim,
-                options,
-                lambda url: (
-                    f"{len(real.task)} robots under {name}; Shift-Y shows who waits "
-                    f"for whom, Ctrl-C ends it\npage: {url}"
-                ),
-                prepare=prepare,
-            )
+    with logging_lines():
+        return interrupts.run_loop(
+            serve_page(real, real.sim, o["supervisor"] or "bankers", o)
         )
-    finally:
-        logs.close()
-    return real.finish(live.reason)
 
 
 def _run_recorded(

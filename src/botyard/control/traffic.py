@@ -185,7 +185,8 @@ class GrantSector(_OnTraffic, Operation[Permit]):
 class RevokeSector(_OnTraffic, Operation[Permit]):
     """Take back the permission of a robot for a sector, and for all sectors after it.
 
-    The supervisor's grants for this robot then wait until a user grants it a sector.
+    It needs a supervisor of the simulator, not one over ROS. Its grants for this robot
+    then wait until a user grants it a sector.
 
     Parameters
     ----------

@@ -29,7 +29,10 @@ from botyard.traffic.supervisors.base import SupervisorError
 from botyard.traffic.task import Task, Vehicle
 
 if TYPE_CHECKING:
+    from botyard.traffic.mirrored import MirroredTraffic
     from botyard.traffic.on_robots import RobotTraffic
+
+    Run = RobotTraffic | MirroredTraffic
 
 SPEED: Final = 0.65
 """Highest speed of robots on drawn paths, m/s; of the robots of a task by default."""
@@ -113,7 +116,7 @@ class LiveTraffic:
         self._sim = sim
         self.version = 0
         """Number of the run; 0 before the first."""
-        self.present: RobotTraffic | None = None
+        self.present: Run | None = None
         """The run; None if there is none."""
         self.supervisor = ""
         """Name of the supervisor."""
@@ -203,12 +206,12 @@ class LiveTraffic:
             )
         return robot
 
-    def attach(self, run: RobotTraffic, supervisor: str) -> None:
+    def attach(self, run: Run, supervisor: str) -> None:
         """Show and drive a run that has been made.
 
         Parameters
         ----------
-        run : RobotTraffic
+        run : RobotTraffic or MirroredTraffic
             Run in this world; this object steps it.
         supervisor : str
             Name of its supervisor.
@@ -295,6 +298,7 @@ class LiveTraffic:
     def _finish(self, how: str) -> None:
         self._release()
         self.ending = how
+        log.info("traffic: %s", how)
 
     def _on_event(self, t: float, robot: int, kind: int, sector: int) -> None:
         if kind == runarrays.STOP:
@@ -342,16 +346,16 @@ class LiveTraffic:
 
     # -- decisions of the user
 
-    def _running(self) -> RobotTraffic:
+    def _running(self) -> Run:
         if self.present is None or not self._stop:
             raise NotNowError("no traffic run is going on")
         return self.present
 
     def _index(self, robot: str) -> int:
-        for i, d in enumerate(self._running().drivers):
-            if d.robot.name == robot:
-                return i
-        raise WorldError(f"{shown(robot)} drives no path of the traffic run")
+        names = [d.robot.name for d in self._running().drivers]
+        if robot not in names:
+            raise WorldError(f"{shown(robot)} drives no path of the traffic run")
+        return names.index(robot)
 
     def hold(self, on: bool) -> None:
         """Hold the decisions of the supervisor, or let them take effect again.
@@ -385,7 +389,7 @@ class LiveTraffic:
             return self._allow(run, robot, sector)
         raise NotNowError("no decision of the supervisor waits")
 
-    def _allow(self, run: RobotTraffic, robot: int, sector: int) -> Permit:
+    def _allow(self, run: Run, robot: int, sector: int) -> Permit:
         d = run.drivers[robot]
         before = d.allowed
         run.allow(robot, sector)
@@ -539,7 +543,7 @@ class LiveTraffic:
             )
         return found, _circles(waiting) if run.supervisor.decides else []
 
-    def _reason(self, run: RobotTraffic, wait: Wait, thorough: bool) -> str:
+    def _reason(self, run: Run, wait: Wait, thorough: bool) -> str:
         """Return the reason why a robot waits for a sector that no robot holds."""
         i = wait.robot
         if i in self._stopped:
