@@ -134,6 +134,8 @@ def test_a_fit_of_the_same_log_with_its_own_file_changes_nothing() -> None:
     second = calibrate([log], first, truths=[truth], hold_out=False).robot
     assert first.wheels is not None
     assert second.wheels is not None
+    # The fitted errors and their spread contain the slip.
+    assert first.wheels.slip == 0.0
     assert second.wheels.errors == pytest.approx(first.wheels.errors, abs=1e-9)
     assert second.odometry_error.as_tuple() == pytest.approx(
         first.odometry_error.as_tuple(), abs=1e-9
