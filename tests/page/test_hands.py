@@ -656,6 +656,7 @@ def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.press("r")
     one.until("__sim.hand")
+    one.js("__sim.measuring.snaps = false")
     one.drag((4, 8), (7, 8))
     length = float(one.js("__sim.measuring.rows[0].words").split()[0])
     assert length == pytest.approx(3.0, abs=0.03)
