@@ -155,6 +155,7 @@ def test_the_page(asked: set[str]) -> None:
             msg.Add(model="p3dx", count=2),
             msg.FindPlaces(model="p3dx"),
             msg.Send(names=["ann"], goals=[(12.0, 14.0, None)]),
+            msg.Estimate(name="ann", x=12.0, y=14.0, th=0.5),
             msg.Dock(names=["ann"]),
             msg.SetCharge(names=["ann"], charge=50.0),
             msg.LookAtMap(name="office"),

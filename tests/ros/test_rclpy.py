@@ -28,6 +28,7 @@ SILENT = [
     "/rosout",
     "/parameter_events",
     "/ann/fix",
+    "/ann/goal_pose",
 ]
 """Topics that are silent as long as nothing happens, or that need another map."""
 
@@ -49,7 +50,7 @@ def offered(robot: str) -> tuple[list[list[str]], list[list[str]], list[list[str
                 [name.replace("/ann/", f"/{robot}/"), names(kind)]
                 for name, kind in table
                 if not kind.startswith(("dynamic_reconfigure/", "rosgraph_msgs/Log"))
-                and not name.endswith("/cmd_vel_stamped")
+                and not name.endswith(("/cmd_vel_stamped", "/move_base_simple/goal"))
             ]
         )
     return found[0], found[1], found[2]

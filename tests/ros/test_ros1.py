@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 from rosbags.highlevel import AnyReader
 
+import botyard
 from botyard.clients.pioneer import PioneerClient
+from botyard.control import SendRobots, SetPoseEstimate
+from botyard.geometry import Pose
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
 from tests.recording.proving import prove
@@ -72,6 +75,38 @@ def test_tools_see_topics_services_and_the_node(world: Ros1World) -> None:
     rate = world.spawn("/usr/bin/rostopic", "hz", "-w", "10", "/ann/base_scan")
     wait(lambda: "average rate" in output(rate))
     stop(rate)
+
+
+def test_a_program_of_ros_gets_goals_and_estimates_of_the_page(
+    world: Ros1World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the names of RViz, by Debian's rostopic."""
+    world.master()
+    monkeypatch.setenv("ROS_MASTER_URI", world.uri)
+    monkeypatch.setenv("ROS_IP", "127.0.0.1")
+    sim = botyard.Simulation.load("office", seed=1)
+    sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+    for topic, operation, line in (
+        (
+            "/ann/move_base_simple/goal",
+            SendRobots(robots=("ann",), goals=((12.0, 9.0),)),
+            "x: 12.0",
+        ),
+        (
+            "/ann/initialpose",
+            SetPoseEstimate(robot="ann", pose=Pose(3.0, 4.5, 1.0)),
+            "y: 4.5",
+        ),
+    ):
+        with botyard.serve(sim, port=0, page=False, discovery=False, ros1=True) as run:
+            wait(lambda t=topic: t in world.known()[0])
+            echo = world.spawn("/usr/bin/rostopic", "echo", "-n", "1", topic)
+
+            def arrived(operation=operation, echo=echo, line=line) -> bool:  # type: ignore[no-untyped-def]
+                run.do(operation)
+                return line in output(echo)
+
+            wait(arrived)
 
 
 def test_messages_say_what_is_so(world: Ros1World) -> None:

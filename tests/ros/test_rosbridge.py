@@ -20,8 +20,9 @@ from websockets.sync.client import connect
 
 import botyard
 from botyard.app.running import Running
-from botyard.control import SwitchInterface
+from botyard.control import SendRobots, SetPoseEstimate, SwitchInterface
 from botyard.errors import ArgumentError, PortError
+from botyard.geometry import Pose
 from botyard.protocols.rosbridge.limits import MAX_FRAME, MAX_MESSAGE
 from tests.ports import free_port
 from tests.running import running
@@ -278,6 +279,24 @@ def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:
         told: list[Any] = []
         while not told or told[-1]["status"] != 5:
             told = json.loads(other.recv(PATIENCE))["msg"]["status_list"]
+
+
+def test_goals_and_estimates_of_the_page_arrive(served: Running) -> None:
+    with connect(url(served)) as one:
+        for topic in ("/ann/goal_pose", "/ann/initialpose"):
+            one.send(json.dumps({"op": "subscribe", "topic": topic}))
+        # The answer says that both subscriptions are in force.
+        one.send(json.dumps({"op": "call_service", "service": "/rosapi/topics"}))
+        while json.loads(one.recv(PATIENCE))["op"] != "service_response":
+            pass
+        served.do(SendRobots(robots=("ann",), goals=((12.0, 9.0, 0.5),)))
+        goal = json.loads(one.recv(PATIENCE))
+        assert goal["topic"] == "/ann/goal_pose"
+        assert goal["msg"]["pose"]["position"] == {"x": 12.0, "y": 9.0, "z": 0.0}
+        served.do(SetPoseEstimate(robot="ann", pose=Pose(3.0, 4.0, 1.0)))
+        estimate = json.loads(one.recv(PATIENCE))
+        assert estimate["topic"] == "/ann/initialpose"
+        assert estimate["msg"]["pose"]["pose"]["position"]["y"] == 4.0
 
 
 def test_it_is_switched_off_and_on(served: Running) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,13 +14,18 @@ import numpy as np
 import pytest
 
 from botyard.app.compose import compose
+from botyard.control import USER, SendRobots, SetPoseEstimate
 from botyard.engine.commands import EnableMotors
+from botyard.errors import WorldError
+from botyard.geometry import Pose
 from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.members import ROS
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.model.library import load_laser, load_robot
 from botyard.model.rosmessages import OWN
 from botyard.protocols.dds.naming import type_name as dds_name
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
+from botyard.protocols.ros_messages.messages import yaw_of
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.typenames import service_name
@@ -143,6 +149,72 @@ def test_nothing_is_made_for_nobody() -> None:
         step(sim, graph)
         assert len(scan.sent) == count
         assert resting(sim)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wire", "goal"), [("cdr", "/r0/goal_pose"), ("ros1", "/r0/move_base_simple/goal")]
+)
+def test_poses_that_users_choose_are_published_once(wire: str, goal: str) -> None:
+    """As RViz publishes them; ROS's own goals are not repeated, nor goals behind others."""
+
+    async def run() -> None:
+        sim, _, graph = made()
+        control = graph._context.control
+        paper = Recorder(wire)
+        graph.add(paper)
+        for name in (goal, "/r0/initialpose", "/r1/initialpose"):
+            paper[name].is_wanted = True
+        paper.changed()
+        step(sim, graph)
+        send = SendRobots(robots=("r0",), goals=((12.0, 9.0, 0.5),))
+        control.do(USER, send)
+        control.do(ROS, send)
+        control.do(USER, replace(send, goals=((13.0, 9.0),), queue=True))
+        at = Pose(3.0, 4.0, 1.0)
+        control.do(USER, SetPoseEstimate(robot="r0", pose=at))
+        step(sim, graph)
+        step(sim, graph)
+        (sent,) = [one.message for one in paper[goal].sent]
+        assert sent.header.frame_id == "map"
+        assert (sent.pose.position.x, sent.pose.position.y) == (12.0, 9.0)
+        assert yaw_of(sent.pose.orientation) == pytest.approx(0.5)
+        (sent,) = [one.message for one in paper["/r0/initialpose"].sent]
+        assert (sent.pose.pose.position.x, sent.pose.pose.position.y) == (3.0, 4.0)
+        assert yaw_of(sent.pose.pose.orientation) == pytest.approx(1.0)
+        assert sent.pose.covariance[7] == 0.25
+        assert not paper["/r1/initialpose"].sent
+
+        # Without a heading, the robot arrives in the direction to the goal.
+        x, y, _ = sim.robots["r0"].truth
+        control.do(USER, SendRobots(robots=("r0",), goals=((x, y - 2.0),)))
+        assert yaw_of(paper[goal].sent[-1].message.pose.orientation) == pytest.approx(
+            -math.pi / 2
+        )
+        graph.close()
+        with pytest.raises(WorldError, match="initialpose"):
+            control.do(USER, SetPoseEstimate(robot="r0", pose=at))
+
+    asyncio.run(run())
+
+
+def test_a_robot_that_botyard_locates_takes_the_estimate_itself() -> None:
+    async def run() -> None:
+        sim = Simulation.load("office", seed=1)
+        sim.add_robot("p3dx", "r0", pose=(10.0, 14.0, 0.0))
+        parts = compose(sim)
+        cells = parts.maps.cells
+        graph = RosGraph(parts.hub, parts.control, cells, types(), is_localized=True)
+        paper = Recorder()
+        graph.add(paper)
+        assert isinstance(paper["/r0/initialpose"].topic, Input), "no topic besides"
+        paper["/r0/amcl_pose"].is_wanted = True
+        paper.changed()
+        parts.control.do(USER, SetPoseEstimate(robot="r0", pose=Pose(8.0, 9.0, 0.2)))
+        step(sim, graph)
+        found = paper["/r0/amcl_pose"].sent[-1].message.pose.pose
+        assert (found.position.x, found.position.y) == pytest.approx((8.0, 9.0))
 
     asyncio.run(run())
 
@@ -811,7 +883,7 @@ def test_the_map_and_the_localization_are_left_to_others(
 ) -> None:
     """AMCL, slam_toolbox and map_server would conflict:
 
-    map → odom, ``initialpose`` and the map are offered only on request.
+    map → odom, the input ``initialpose`` and the map are offered only on request.
     """
 
     async def run() -> None:
@@ -823,7 +895,7 @@ def test_the_map_and_the_localization_are_left_to_others(
         )
         assert ("/static_map" in transport.names) == expected
         assert (
-            ("/r0/initialpose" in transport.names)
+            isinstance(transport["/r0/initialpose"].topic, Input)
             == ("/r1/amcl_pose" in transport.names)
             == is_localized
         )

@@ -156,6 +156,7 @@ export class App implements Subjects {
         model: (name) => this.adding.model(name),
         add: ({ model, name, count }, pose) => void this.adding.add(model, name, count, pose),
         send: (at, th, more) => void this.trips.send(at, th, more),
+        estimate: (at, th) => void this.trips.estimate(at, th),
         area: (from, to) => this.adding.drawn(from, to),
         hand: (from, to, done) => this.hand?.(from, to, done),
         point: (at) => (this.viewpoint.pointer = at),

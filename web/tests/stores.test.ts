@@ -322,6 +322,7 @@ describe("tools", () => {
       model: (name) => models.find((m) => m.name === name),
       add: (...all) => void added.push(all),
       send: (...all) => void sent.push(all),
+      estimate: (...all) => void sent.push(all),
       area: (...all) => void areas.push(all),
       hand: (...all) => void drawn.push(all),
       point: (at) => void pointed.push(at),

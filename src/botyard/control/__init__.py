@@ -67,7 +67,7 @@ from botyard.control.traffic import (
     RunTraffic,
     StepTraffic,
 )
-from botyard.control.trips import DockRobots, GoTo, SendRobots
+from botyard.control.trips import DockRobots, GoTo, SendRobots, SetPoseEstimate
 from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
     ClearMap,
@@ -142,6 +142,7 @@ __all__ = [
     "SetDigitalInputs",
     "SetGhost",
     "SetOdometryErrors",
+    "SetPoseEstimate",
     "SetSpeed",
     "SetZone",
     "StartRecording",

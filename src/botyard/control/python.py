@@ -71,6 +71,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "SetCharge": "robot.electrics.battery has a method for it",
     "SetBodyInfo": "it lets clients share information; a program has variables for this",
     "SetDigitalInputs": "robot.electrics has a method for it",
+    "SetPoseEstimate": "it is for programs of ROS; a program reads Robot.truth",
     "SetSpeed": "only Simulation.step advances time",
     "SwitchInterface": "a program without a server has no interfaces",
     "Throttle": "only Simulation.step advances time",

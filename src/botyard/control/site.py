@@ -24,6 +24,7 @@ from botyard.control.parts import (
     UndoLog,
 )
 from botyard.errors import BotyardError, UnknownNameError, WorldError
+from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.sim.simulation import Robot, Simulation
@@ -95,6 +96,11 @@ class Site:
         """Whether a client has reserved the right to load maps."""
         self.wall: Callable[[], float] = time.monotonic
         """Function that returns monotonic wall time, s, for the dead-man switch."""
+        self.estimators: list[Callable[[str, Pose], bool]] = []
+        """Functions that tell a robot's programs an estimated pose, one for each interface.
+
+        They return whether the interface has the robot.
+        """
         self.driven: dict[str, tuple[Caller, float]] = {}
         """Manually driven robots by name: client that drives, and deadline of the dead-man switch.
 

@@ -11,6 +11,7 @@ from botyard.control.caller import Caller, Level
 from botyard.control.operation import (
     NAMES,
     Operation,
+    a_pose,
     argument,
     boolean,
     each,
@@ -21,6 +22,7 @@ from botyard.control.operation import (
 from botyard.control.site import Site, for_each
 from botyard.errors import WorldError
 from botyard.geometry import Pose
+from botyard.names import shown
 from botyard.numerics.elementary import hypot
 from botyard.sim.simulation import Robot
 from botyard.sim.trips import ORDERS
@@ -205,6 +207,44 @@ class DockRobots(Operation[None]):
         for_each(dict.fromkeys(names), send, "robots")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SetPoseEstimate(Operation[None]):
+    """Tell the programs of a robot where it is, as RViz's tool "2D Pose Estimate" does.
+
+    ROS publishes the pose on ``initialpose``, or adopts it if botyard replaces the
+    localization. The robot itself does not move.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    pose : Pose
+        Pose in the frame of the map: m, m, rad.
+    """
+
+    robot: str = argument(name)
+    pose: Pose = argument(a_pose)
+    level = Level.DRIVE
+
+    def perform(self, control: Site, caller: Caller) -> None:
+        """Tell the pose.
+
+        Raises
+        ------
+        UnknownNameError
+            No robot has this name.
+        WorldError
+            No interface takes pose estimates of the robot.
+        """
+        robot = control.robot(self.robot)
+        taken = [take(robot.name, self.pose) for take in control.estimators]
+        if not any(taken):
+            raise WorldError(
+                f"{shown(robot.name)}: a pose estimate is for programs of ROS, and no ROS "
+                "interface has the topic initialpose of this robot here"
+            )
+
+
 def _nearest(robot: Robot, places: Iterable[Goal]) -> Goal:
     """Return the place that is nearest to a robot, as the crow flies."""
     at = robot.truth
@@ -277,4 +317,4 @@ def _nearest_each(
     return found
 
 
-__all__ = ["DockRobots", "GoTo", "SendRobots"]
+__all__ = ["DockRobots", "GoTo", "SendRobots", "SetPoseEstimate"]

@@ -194,6 +194,17 @@ export interface Send {
   group?: number;
 }
 
+/** Tell the programs of a robot where it is; the robot does not move. */
+export interface Estimate {
+  type: "estimate";
+  name: string;
+  x: number;
+  y: number;
+  th: number;
+  id?: number;
+  group?: number;
+}
+
 /** Send robots to the docks of the map, each to one of its own while there are docks. */
 export interface Dock {
   type: "dock";
@@ -1025,7 +1036,7 @@ export interface HeatResult {
   free: number;
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat | Show;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Estimate | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat | Show;
 
 export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | People | Traffic | Log | Files | Ok | Failed;
 

@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo" | "emergency" | "goThere" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
+  | "undo" | "redo" | "emergency" | "goThere" | "estimate" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;

@@ -98,6 +98,7 @@ export class Commands {
       sidebar: () => (panels.side = !panels.side),
       stop: () => this.stop(),
       goThere: () => this.goThere(),
+      estimate: () => this.goThere("estimate"),
       table: () => this.toggle("table"),
       clients: () => this.toggle("clients"),
       traffic: () => this.toggle("traffic"),
@@ -161,14 +162,14 @@ export class Commands {
     if ((await session.ask({ type: "reset", names: null })) !== undefined) notices.offer("all back to where they started");
   }
 
-  private goThere(): void {
+  private goThere(tool: "goal" | "estimate" = "goal"): void {
     const { tools, fleet, session, notices } = this.on;
-    if (tools.tool === "goal") tools.set("select");
+    if (tools.tool === tool) tools.set("select");
     else if (session.readOnly) notices.say(session.whyReadOnly, true);
     else if (!fleet.drivable.length) notices.say("select the robots that are to drive");
     else {
-      tools.set("goal");
-      notices.say("click the goal, drag to choose the heading; Shift adds goals, Esc ends");
+      tools.set(tool);
+      notices.say(tool === "goal" ? "click the goal, drag to choose the heading; Shift adds goals, Esc ends" : "press where the robot is, drag to its heading; Esc ends");
     }
   }
 

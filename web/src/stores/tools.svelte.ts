@@ -6,7 +6,7 @@ import type { Camera } from "../view/camera";
 import type { World } from "../view/world";
 import type { Pose, Redraw } from "./ports";
 
-export type Tool = "select" | "measure" | "place" | "goal" | "area" | "edit" | "path";
+export type Tool = "select" | "measure" | "place" | "goal" | "estimate" | "area" | "edit" | "path";
 
 export interface Placing {
   model: string;
@@ -20,6 +20,7 @@ export interface Uses {
   add(placing: Placing, pose: Pose): void;
   /** `th`: rad, null for any heading; `more`: after the goals that are there. */
   send(at: [number, number], th: number | null, more: boolean): void;
+  estimate(at: [number, number], th: number): void;
   area(from: readonly [number, number], to: readonly [number, number]): void;
   /** The rulers, or what edits the map: whichever bar is open. */
   hand(from: readonly [number, number], to: readonly [number, number], done: boolean): void;
@@ -84,7 +85,7 @@ export class Tools {
       const step = shift ? FINE : STEP;
       const [x, y] = this.cross;
       this.cross = [Math.min(width, Math.max(0, x + step * arrow[0])), Math.min(height, Math.max(0, y + step * arrow[1]))];
-    } else if (turn !== undefined && (this.tool === "place" || this.tool === "goal")) this.heading = (this.heading ?? 0) + turn;
+    } else if (turn !== undefined && (this.tool === "place" || this.tool === "goal" || this.tool === "estimate")) this.heading = (this.heading ?? 0) + turn;
     else if (key === "Enter") {
       this.enter(...this.cross, shift);
       return true;
@@ -97,7 +98,7 @@ export class Tools {
     this.world.cross = this.camera.toWorld(x, y);
     const from = this.pressed;
     if (this.tool === "place") this.place(x, y, x, y, false);
-    else if (this.tool === "goal") this.goal(x, y, x, y, false);
+    else if (this.tool === "goal" || this.tool === "estimate") this.goal(x, y, x, y, false);
     else if (this.tool === "measure") this.use(x, y, x, y, false);
     else if (from && this.tool !== "select") this.use(...from, x, y, false);
     this.uses.point(this.absolute(x, y));
@@ -107,7 +108,7 @@ export class Tools {
   private enter(x: number, y: number, shift: boolean): void {
     const from = this.pressed;
     if (this.tool === "place") this.place(x, y, x, y, true);
-    else if (this.tool === "goal") this.goal(x, y, x, y, true, shift);
+    else if (this.tool === "goal" || this.tool === "estimate") this.goal(x, y, x, y, true, shift);
     else if (this.tool === "measure") this.use(x, y, x, y, true);
     else if (!from) {
       this.pressed = [x, y];
@@ -122,7 +123,7 @@ export class Tools {
 
   use(fromX: number, fromY: number, x: number, y: number, done: boolean, more = false): void {
     if (this.tool === "place") this.place(fromX, fromY, x, y, done);
-    else if (this.tool === "goal") this.goal(fromX, fromY, x, y, done, more);
+    else if (this.tool === "goal" || this.tool === "estimate") this.goal(fromX, fromY, x, y, done, more);
     else if (this.tool === "area") this.area(fromX, fromY, x, y, done);
     else if (this.tool === "edit" || this.tool === "path" || this.tool === "measure") this.uses.hand(this.absolute(fromX, fromY), this.absolute(x, y), done);
   }
@@ -163,14 +164,18 @@ export class Tools {
     this.redraw();
   }
 
-  /** A goal where the hand pressed; dragged away from there, the robot also turns that way. */
+  /** A goal or an estimated pose where the hand pressed; dragged away from there, the robot also turns that way. */
   goal(x: number, y: number, toX: number, toY: number, done: boolean, more = false): void {
     const th = this.bearing(x, y, toX, toY);
     this.world.goal = done ? null : { at: this.camera.toWorld(x, y), th };
     if (done) {
       const [ax, ay] = this.absolute(x, y);
       this.heading = null;
-      this.uses.send([ax, ay], th, more);
+      if (this.tool === "goal") this.uses.send([ax, ay], th, more);
+      else {
+        this.uses.estimate([ax, ay], th ?? 0);
+        this.cancel();
+      }
     }
     this.redraw();
   }

@@ -49,6 +49,12 @@ export class Trips {
     await this.ask((names, group) => ({ type: "send", names, goals: [[at[0], at[1], th]], queue, group }), queue ? "one more goal" : "sent");
   }
 
+  /** Tell the programs of the selected robot where it is. */
+  async estimate(at: readonly [number, number], th: number): Promise<void> {
+    const [name] = this.robots;
+    if (name && (await this.session.ask({ type: "estimate", name, x: at[0], y: at[1], th })) !== undefined) this.notices.say(`${shown(name)}: pose estimate published`);
+  }
+
   /** Send the selected robots to docks. */
   async dock(): Promise<void> {
     await this.ask((names, group) => ({ type: "dock", names, group }), "to the docks");

@@ -114,6 +114,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "SetDigitalInputs",
         "SetGhost",
         "SetOdometryErrors",
+        "SetPoseEstimate",
         "SetSpeed",
         "Step",
         "StepNow",

@@ -416,6 +416,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "LookAtMap": "the protocol has no command for it",
     "SetCharge": "the protocol has test command 250, for its own robot alone",
     "SendRobots": "the protocol has no command for it",
+    "SetPoseEstimate": "the protocol has no command for it",
     "Branch": "the protocol cannot go back in time",
     "SaveRecording": "the protocol has no command for it",
     "StartRecording": "the protocol has no command for it",

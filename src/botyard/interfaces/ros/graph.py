@@ -13,16 +13,18 @@ from functools import partial
 from typing import Final
 
 from botyard.api.revisions import Subject
-from botyard.control import Control
+from botyard.control import Control, DockRobots, Done, SendRobots
 from botyard.control.census import TopicFacts
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
+from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
-from botyard.interfaces.ros.members import Context, Member, Offer, log
+from botyard.interfaces.ros.members import SOURCE, Context, Member, Offer, log
 from botyard.interfaces.ros.robotoffers import RobotOffers
 from botyard.interfaces.ros.transport import EncodedMessage, Publication, Transport
 from botyard.interfaces.ros.worldoffers import WorldOffers
 from botyard.model.world import THING
+from botyard.numerics.elementary import atan2
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import NODE, PROFILES, Profile, graph_name
 from botyard.protocols.ros_messages.parameters import Value
@@ -70,6 +72,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "ReloadMap": "load_map with the same name reads a changed file",
     "RotateLog": "only the operator has access to the log",
     "SendMap": "the page sends files by HTTP",
+    "SetPoseEstimate": "programs publish on initialpose themselves",
     "SetAnalogInput": "only Pioneer boards have such inputs",
     "SetBodyInfo": "clients call SetEntityInfo of simulation_interfaces",
     "SetBodyState": "clients call SetEntityState of simulation_interfaces",
@@ -194,12 +197,16 @@ class RosGraph:
         hub.attach(self)
         hub.watch(self._publish_changes)
         self._unfollow = hub.follow(self._follow, Subject.BODIES)
+        control.estimators.append(self._estimate)
+        self._unlisten = control.listen(self._performed)
 
     def close(self) -> None:
         """Withdraw all offers, and detach from the simulator."""
         self._hub.detach(self)
         self._hub.unwatch(self._publish_changes)
         self._unfollow()
+        self._context.control.estimators.remove(self._estimate)
+        self._unlisten()
         logging.getLogger("botyard").removeHandler(self._world_offers.lines)
         # Loop over a copy, because `remove` changes the list.
         for transport in tuple(self._transports):
@@ -394,6 +401,39 @@ class RosGraph:
             )
 
         return name
+
+    # -- poses that users of the page choose
+
+    def _estimate(self, robot: str, pose: Pose) -> bool:
+        """Tell the robot's programs where it is; return whether it has such a topic."""
+        member = self._members.get(robot)
+        if member is None or member.choices is None or member.robot is None:
+            return False
+        if not self._context.data.frames.is_localized:
+            return member.choices.publish_estimate(pose)
+        self._robot_offers.estimate(member.robot, pose)
+        return True
+
+    def _performed(self, done: Done) -> None:
+        """Publish the goals of trips that other interfaces have started."""
+        operation = done.operation
+        if done.caller.source == SOURCE or not isinstance(
+            operation, (SendRobots, DockRobots)
+        ):
+            return
+        # A goal behind others is not yet the robot's goal.
+        if isinstance(operation, SendRobots) and operation.queue:
+            return
+        for name in operation.robots:
+            program = self._sim.core.programs.by_robot.get(name)
+            member = self._members.get(name)
+            if program is None or member is None or member.choices is None:
+                continue
+            x, y, *heading = program.options.get("points", ())[0]
+            at = self._sim.robots[name].truth
+            # Goals of ROS have a heading: without one, it is the direction to the goal.
+            th = heading[0] if heading else atan2(y - at.y, x - at.x)
+            member.choices.publish_goal(Pose(x, y, th))
 
     # -- publishing
 

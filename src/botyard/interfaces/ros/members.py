@@ -13,6 +13,7 @@ from botyard.control import Caller, Control, Level, Operation, Place
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Portions, RunLoop
 from botyard.geometry import Pose
+from botyard.interfaces.ros.choices import Choices
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.transport import (
     EncodedMessage,
@@ -268,6 +269,8 @@ class Member:
     """Unique name of the robot in ROS names."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
     actions: Actions | None = None
+    choices: Choices | None = None
+    """Topics of poses that users of the page choose."""
     of: Robot | None = None
     """Robot that the node stands for, to detect another robot with the same name."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from botyard.control import CommandDevice, GoTo, Operation, Place, TakeRobot
 from botyard.geometry import Pose
+from botyard.interfaces.ros.choices import Choices
 from botyard.interfaces.ros.description import description
 from botyard.interfaces.ros.facts import facts
 from botyard.interfaces.ros.members import ROS, SOURCE, Context, Member, Offer, log
@@ -54,7 +55,16 @@ class RobotOffers:
             self._c.data,
             self._c.scan_rate,
         )
-        offered = [*topics.topics(), *self._topics_for_views(topics)]
+        choices = Choices(
+            self._c.messages,
+            names,
+            estimates=not self._c.data.frames.is_localized,
+        )
+        offered = [
+            *topics.topics(),
+            *self._topics_for_views(topics),
+            *choices.topics,
+        ]
 
         for device, problem in topics.problems.items():
             log.warning(
@@ -151,7 +161,7 @@ class RobotOffers:
                 if moves
                 else "set the estimated pose; the localization error (--localization) stays"
             )
-            set_estimate = partial(self._set_estimate, topics, moves)
+            set_estimate = partial(self._set_estimate, topics)
             about += (
                 (
                     "initialpose",
@@ -214,6 +224,7 @@ class RobotOffers:
             limits,
             ros_name,
             actions=actions,
+            choices=choices,
             of=robot,
         )
 
@@ -261,15 +272,13 @@ class RobotOffers:
             found.append(self._c.map_topic(names.topic("map")))
         return found
 
-    def _set_estimate(self, topics: RobotTopics, moves: bool, message: Any) -> None:
+    def _set_estimate(self, topics: RobotTopics, message: Any) -> None:
         """Accept a pose of another program (``initialpose``).
 
         Parameters
         ----------
         topics : RobotTopics
             Topics of the robot.
-        moves : bool
-            Whether the robot is placed there; otherwise it is the estimated pose.
         message : geometry_msgs/PoseWithCovarianceStamped
             The pose, in the frame of the map.
         """
@@ -282,7 +291,20 @@ class RobotOffers:
             log.warning("%s: %s", topics.port.name, text)
             return
 
-        if moves:
+        self.estimate(topics, pose)
+
+    def estimate(self, topics: RobotTopics, pose: Pose) -> None:
+        """Set the estimated pose of a robot that botyard locates.
+
+        Parameters
+        ----------
+        topics : RobotTopics
+            Topics of the robot.
+        pose : Pose
+            Pose in the frame of the map, m and rad. Profiles with `moves_by_initialpose`
+            place the robot there.
+        """
+        if topics.names.profile.moves_by_initialpose:
             self._c.put(topics.port.name, *pose)
         else:
             topics.frames.set_pose(pose)

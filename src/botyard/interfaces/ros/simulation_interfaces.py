@@ -112,6 +112,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "SetDigitalInputs",
         "SetGhost",
         "SetOdometryErrors",
+        "SetPoseEstimate",
         "SetSpeed",
         "Step",
         "SwitchInterface",

@@ -275,6 +275,21 @@ class Messages:
 
         return self._tf(made)
 
+    def posed(self, stamp: Stamp, pose: Pose, frame: str) -> Any:
+        """Return a geometry_msgs/PoseStamped.
+
+        Parameters
+        ----------
+        stamp : Stamp
+            Time of the pose.
+        pose : Pose
+            Pose, m and rad.
+        frame : str
+            Frame of the pose.
+        """
+        kind = self._types("geometry_msgs/PoseStamped")
+        return kind(self.header(stamp, frame), self.pose(pose))
+
     def located(
         self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]
     ) -> Any:

@@ -149,13 +149,15 @@ _OWN: Final = (
         "set_pose",
         "joint_states",
         "robot_description",
+        "goal_pose",
         "initialpose",
         "amcl_pose",
     }
 )
 """Offers of botyard's own profiles.
 
-``initialpose`` and ``amcl_pose`` apply when botyard replaces AMCL.
+``amcl_pose`` applies when botyard replaces AMCL. ``initialpose`` is then an input, and
+otherwise a topic, as ``goal_pose`` is.
 """
 _LOOPBACK: Final = frozenset(
     {

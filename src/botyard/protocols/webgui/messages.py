@@ -231,6 +231,15 @@ class Send(Request, tag="send"):
     speed: Annotated[float, msgspec.Meta(gt=0.0, le=100.0)] | None = None
 
 
+class Estimate(Request, tag="estimate"):
+    """Tell the programs of a robot where it is; the robot does not move."""
+
+    name: Name
+    x: float
+    y: float
+    th: float
+
+
 class Dock(Request, tag="dock"):
     """Send robots to the docks of the map, each to one of its own while there are docks."""
 
@@ -598,6 +607,7 @@ AnyRequest = (
     | Add
     | FindPlaces
     | Send
+    | Estimate
     | Dock
     | Clone
     | Remove
