@@ -124,8 +124,11 @@ class Notebook:
         return [one.get("data", {}) for one in self._notebook.cells[cell].outputs]
 
     def html(self, cell: int) -> str:
-        """Return the outputs as a front end shows them: HTML before pictures."""
-        return "".join(one["text/html"] for one in self.outputs(cell))
+        """Return the outputs as JupyterLab shows them: HTML before pictures, by its rules."""
+        outputs = "".join(f"<div>{o['text/html']}</div>" for o in self.outputs(cell))
+        return (
+            f"<style>.jp img {{display: block}}</style><div class='jp'>{outputs}</div>"
+        )
 
     def picture(self, cell: int) -> Image.Image:
         """Return the picture of a cell, as viewers without HTML show it."""

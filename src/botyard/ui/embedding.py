@@ -43,7 +43,8 @@ _PROGRAM: Final = """((spot, {port, path, height, still, prefix, given}) => {
       frame.allow = "fullscreen";
       frame.style.cssText = `display:block;width:100%;height:${height}px;border:0`;
       const style = document.createElement("style");
-      style.textContent = `.${still}{display:none}`;
+      // JupyterLab has a stronger rule for all pictures.
+      style.textContent = `.${still}{display:none!important}`;
       spot.replaceWith(frame, style);
     };
     probe.src = `${place}${path.split("#")[0]}icon.svg?${Date.now()}`;
