@@ -100,7 +100,10 @@ class Notebook:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._notebook = nbformat.v4.new_notebook()
-        self._client = NotebookClient(self._notebook, timeout=int(PATIENCE))
+        # Outputs may come late on a busy machine: the default gives up after 4 s.
+        self._client = NotebookClient(
+            self._notebook, timeout=int(PATIENCE), iopub_timeout=int(PATIENCE)
+        )
         self._kernel = self._client.async_setup_kernel()
         self._wait(self._kernel.__aenter__())
 
