@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import botyard
+from botyard.devices.rangebearing import payload
 from botyard.engine.commands import EnableMotors
 from botyard.engine.demand import Demand
 from botyard.engine.layout import Control
@@ -303,3 +304,31 @@ def test_columns_that_become_zero_are_all_of_them_and_no_others(n: int) -> None:
         assert (getattr(state, name) == int(name not in episodes._ZERO)).all(), name
     assert not any(column.any() for column in zero)
     assert n == 0 or len(episodes._merge_adjacent(zero)) < 6
+
+
+def test_an_episode_forgets_what_devices_have_measured() -> None:
+    """Inertial units, messages and LEDs start as in a new simulation."""
+
+    def world() -> botyard.Simulation:
+        sim = botyard.Simulation(step=0.1, seed=7)
+        sim.add_robot("turtlebot3-burger", "a", pose=(0.0, 0.0, 0.0))
+        sim.add_robot("e-puck", "b", pose=(0.5, 0.0, 0.0))
+        sim.add_robot("e-puck", "c", pose=(0.5, 0.3, 0.0))
+        return sim
+
+    def drive(sim: botyard.Simulation) -> list[object]:
+        sim.robots["a"].command(v=0.2, w=0.5)
+        found: list[object] = []
+        for _ in range(4):
+            sim.step()
+            found.append(sim.robots["a"].devices["imu"].read())
+            found.append(sim.robots["c"].devices["range_and_bearing"].read())
+        return found
+
+    sim, new = world(), world()
+    first = drive(sim)
+    sim.robots["b"].devices["range_and_bearing"].write(**payload(b"old"))
+    sim.step(3)
+    assert sim.robots["c"].devices["range_and_bearing"].read()
+    sim.reset(seed=7)
+    assert drive(sim) == drive(new) == first

@@ -89,6 +89,7 @@ class Imus(Table):
 
     name = "imu"
     optional = True
+    measures = True
     columns: ClassVar[Mapping[str, Column]] = {
         "velocity": Column(np.float64, 2),
         "acceleration": Column(np.float64, 2),

@@ -92,6 +92,7 @@ class Leds(Table):
 
     name = "leds"
     optional = True
+    measures = True
     columns: ClassVar[Mapping[str, Column]] = {
         "colors": Column(np.int32, MAX_LEDS, low=0, high=WHITE),
         "shown": Column(np.int32, MAX_LEDS, low=0, high=WHITE),

@@ -94,6 +94,7 @@ class Messages(Table):
 
     name = "range_and_bearing"
     optional = True
+    measures = True
     columns: ClassVar[Mapping[str, Column]] = {
         "data": Column(np.uint8, MAX_BYTES),
         "length": Column(np.uint8, high=MAX_BYTES),

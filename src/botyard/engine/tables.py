@@ -158,6 +158,11 @@ class Table:
 
     Tables of devices that few worlds have are optional.
     """
+    measures: ClassVar[bool] = False
+    """Whether only readings of its devices depend on it, and its saved columns start at 0.
+
+    An episode starts with zeros. Batches of worlds leave such devices out.
+    """
     inhibits: ClassVar[bool] = False
     """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
     brakes: ClassVar[bool] = False

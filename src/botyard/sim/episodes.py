@@ -409,6 +409,13 @@ def _plan_of(
             [
                 *(getattr(state, name) for name in _ZERO),
                 engine.table(Boards).estop_pressed,
+                *(
+                    getattr(table, name)
+                    for table in engine.tables.values()
+                    if table.measures
+                    for name, column in table.columns.items()
+                    if column.saved
+                ),
             ]
         ),
         starts=checked_poses(
@@ -497,9 +504,11 @@ def _check_supported(engine: Engine) -> None:
         found.append("batteries that drain")
     for table in engine.tables.values():
         if len(table) and (
-            table.optional
+            (table.optional and not table.measures)
             or (
-                hasattr(table, "act") and not isinstance(table, (Batteries, FieldTable))
+                hasattr(table, "act")
+                and not table.measures
+                and not isinstance(table, (Batteries, FieldTable))
             )
         ):
             found.append(f'devices with a state of their own ("{table.name}")')

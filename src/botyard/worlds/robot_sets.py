@@ -32,6 +32,7 @@ from botyard.engine.layout import I8, U8, Bodies, State
 from botyard.errors import ArgumentError
 from botyard.formats.models import find_robot
 from botyard.model.beams import Bundle
+from botyard.model.devices import DeviceSpec, find_device
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
@@ -410,7 +411,16 @@ def _spec(model: Model) -> RobotSpec:
 
     # The kernel of a batch casts all rays of a scan at once, on any material.
     plain = tuple(laser.without_optics() for laser in spec.lasers)
-    return spec if plain == spec.lasers else replace(spec, lasers=plain)
+    # Worlds have no readings of devices, so those that only measure are left out.
+    kept = tuple(one for one in spec.devices if not _only_measures(one))
+    if (plain, kept) == (spec.lasers, spec.devices):
+        return spec
+    return replace(spec, lasers=plain, devices=kept)
+
+
+def _only_measures(device: DeviceSpec) -> bool:
+    table = find_device(device.type).table
+    return table is not None and table.measures
 
 
 def _check_devices(sim: Simulation) -> None:
