@@ -473,6 +473,19 @@ def read_on(make: Any, robot: str, count: int) -> int:
         return len(odom)
 
 
+def driven(make: Any, robot: str, metres: float) -> float:
+    """Return how far the robot has gone from where it was, when it is far enough."""
+    with make("watching") as peer:
+        odom = peer.listen(f"/{robot}/odom", Odometry)
+        start = peer.wait(lambda: odom, "no odometry")[0][1].pose.pose.position
+
+        def gone() -> float:
+            at = odom[-1][1].pose.pose.position
+            return math.dist((at.x, at.y), (start.x, start.y))
+
+        return peer.wait(lambda: (far := gone()) > metres and far, gone)
+
+
 def hold(make: Any, robot: str, width: int) -> int:
     """Read all that is large or often; print READING, and go on after a stop until a
     map of a width has come.
@@ -579,7 +592,18 @@ def nanoseconds(stamp: Any) -> int:
 
 SCENES = {
     f.__name__: f
-    for f in (at_once, in_turn, old_lines, churn, read_on, hold, crowd, seen, survive)
+    for f in (
+        at_once,
+        in_turn,
+        old_lines,
+        churn,
+        read_on,
+        driven,
+        hold,
+        crowd,
+        seen,
+        survive,
+    )
 }
 
 

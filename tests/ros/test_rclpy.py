@@ -12,12 +12,13 @@ import pytest
 
 from botyard.protocols.ros_messages.typenames import full, service_name
 from tests.ros.ros1 import output, says
-from tests.ros.ros2 import Ros2World
+from tests.ros.ros2 import WHEELS, Ros2World
 from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ros.md"
 HOWTO = PAGE.parent.parent / "howto/ros.md"
+AVOID = PAGE.parent.parent.parent / "examples/ros2/avoid.py"
 DISTRIBUTIONS = ("jazzy", "kilted")
 ROBOT = """
 extends = "p3dx-equipped"
@@ -127,6 +128,23 @@ def test_the_commands_of_the_page(wheels: Ros2World) -> None:
     sim = wheels.botyard(*args)
     assert len(wheels.rclpy("jazzy", "commands", lines)) == len(lines) > 8
     wait(lambda: sim.poll() == 0, what=lambda: output(sim))
+
+
+@pytest.mark.parametrize("distro", DISTRIBUTIONS)
+def test_the_example_drives_and_ends_quietly(wheels: Ros2World, distro: str) -> None:
+    """examples/ros2/avoid.py until Ctrl-C, and until a signal to terminate."""
+    wheels.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        example = wheels.spawn(
+            str(WHEELS / distro / "bin/python"),
+            str(AVOID),
+            PYTHONHOME="",
+            PYTHONPATH="",
+        )
+        assert wheels.rclpy(distro, "driven", "ann", 0.5) > 0.5
+        example.send_signal(number)
+        wait(lambda one=example: one.poll() is not None)
+        assert (example.returncode, output(example)) == (0, "")
 
 
 def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:
