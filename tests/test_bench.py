@@ -23,6 +23,7 @@ from bench import (
     goal_task,
     history,
     light,
+    longpage,
     masses,
     neighbours,
     page,
@@ -107,6 +108,16 @@ def small_page(patch: Patch, _: Path) -> None:
     page.frames(sim)
     found = asyncio.run(page._steps(sim, 1, seconds=0.5))
     assert found["frames"] > 0
+
+
+def small_longpage(patch: Patch, _: Path) -> None:
+    if which("chromium") is None or not (longpage.STATIC / "index.html").is_file():
+        pytest.skip("needs Chromium and the built page")
+    patch(longpage, ROBOTS=2)
+    patch(simulator_process, PORT=free_port(3) + 2)
+    patch(longpage, PORT=simulator_process.PORT)
+    longpage.rows(20, seconds=0.5)
+    longpage.memory(0.05)
 
 
 def small_light(patch: Patch, _: Path) -> None:
@@ -275,6 +286,7 @@ SMALL: dict[str, Small] = {
     "peers": small_peers,
     "light": small_light,
     "page": small_page,
+    "longpage": small_longpage,
     "masses": small_masses,
     "neighbours": small_neighbours,
     "history": small_history,
