@@ -115,7 +115,8 @@ def test_what_is_wrong_is_said_in_one_line(
     code, _, err = call("study", str(plan), capsys=capsys)
     assert (code, err) == (
         255,
-        f'botyard: error: {plan}:3: there is no key "grd" here; did you mean "grid"?\n',
+        f'botyard: error: {plan}:3: there is no key "grd" here; did you mean "grid"?\n'
+        "See: docs/howto/study.md\n",
     )
     plan.write_text("study: 1\nrun: lab.py:drive\ngrid: {x: [bad]}\n")
     code, _, err = call("study", "check", str(plan), capsys=capsys)

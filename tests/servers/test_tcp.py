@@ -171,7 +171,7 @@ def test_a_taken_port_is_one_clear_line_and_248() -> None:
     assert "choose another first port" in result.stderr
     assert (
         result.stderr.strip()
-        .splitlines()[-1]
+        .splitlines()[-2]
         .startswith("botyard: error: cannot listen on")
     )
     assert "Traceback" not in result.stderr

@@ -14,13 +14,15 @@ from botyard.app.kinds import Flag
 from botyard.app.options import OPTIONS, SECTIONS
 from botyard.cli import main
 from botyard.cli.overview import GROUPS
+from botyard.errorpages import PAGES
 from botyard.errors import BotyardError, ExitCode
+from botyard.extras import EXTRAS
 
 STATUSES: Final = {
     ExitCode.OK: "Success.",
     ExitCode.PEER: "A client command found no robot or simulator, or a check failed.",
     ExitCode.UNREADABLE: "A recording cannot be read.",
-    ExitCode.MODELS_MISSING: "The robot models of the package are missing.",
+    ExitCode.MODELS_MISSING: "The folder that `AMRISIM` or `MOBILESIM` names does not exist.",
     ExitCode.ROS_MASTER: "The ROS 1 master cannot be reached or started.",
     ExitCode.CRASH: "An error in botyard itself, or RESET of a client.",
     ExitCode.CWD: "The working folder (`--cwd`) cannot be entered.",
@@ -181,3 +183,21 @@ def exit_page() -> str:
         errors = ", ".join(f"`{name}`" for name in sorted(kinds))
         rows.append(f"| {int(code)} | {STATUSES[code]} | {errors} |")
     return "\n".join(["| status | meaning | errors |", "|---|---|---|", *rows])
+
+
+def error_pages() -> str:
+    """Return the table of messages and their pages."""
+    rows = [
+        f"| `{row.kind}` | {f'`{row.words.strip()}`' if row.words else ''} | [{row.page}](../{row.page}) |"
+        for row in PAGES
+    ]
+    return "\n".join(["| error | words | page |", "|---|---|---|", *rows])
+
+
+def extras_page() -> str:
+    """Return the table of extras."""
+    rows = [
+        f"| `{name}` | {one.purpose} | {', '.join(f'`{m}`' for m in one.modules)} |"
+        for name, one in EXTRAS.items()
+    ]
+    return "\n".join(["| extra | for | modules |", "|---|---|---|", *rows])

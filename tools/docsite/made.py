@@ -20,6 +20,8 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "command-groups": commands.groups_page,
     "options": commands.options_page,
     "exit-statuses": commands.exit_page,
+    "error-pages": commands.error_pages,
+    "extras": commands.extras_page,
     "pioneer-commands": tables.commands_of_pioneer,
     "pioneer-operations": tables.operations_of_pioneer,
     "pioneer-packets": tables.packets_of_pioneer,

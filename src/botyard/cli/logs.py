@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from botyard.errorpages import page_of_warning
 from botyard.errors import CommandLineError
 from botyard.names import escaped
 from botyard.processes.safefile import Hold, is_device, is_replaceable_own, open_own
@@ -46,6 +47,12 @@ INDENT: Final = "    "
 """Indentation of the lines of a traceback; log lines start without it."""
 
 
+def _message(record: logging.LogRecord) -> str:
+    """Return the message of a log record, with the page that answers a warning."""
+    page = page_of_warning(record)
+    return f"{record.getMessage()} (see {page})" if page else record.getMessage()
+
+
 class _Plain(logging.Formatter):
     """Formatter of plain text.
 
@@ -60,7 +67,7 @@ class _Plain(logging.Formatter):
             f"{self.formatTime(record, self.datefmt)} {record.levelname:<7} "
             # Escaped, because a message may quote data of a peer: a line break in it
             # would forge a log line.
-            f"{escaped(record.getMessage())}"
+            f"{escaped(_message(record))}"
         )
         return "\n".join(
             [line, *(INDENT + escaped(row) for row in self._trace(record))]
@@ -82,7 +89,7 @@ class _Html(_Plain):
     def format(self, record: logging.LogRecord) -> str:
         robot = getattr(record, "robot", None)
         tag = record.name.rpartition(".")[2] if robot is None else robot
-        text = record.getMessage().removeprefix(f"{tag}: ")
+        text = _message(record).removeprefix(f"{tag}: ")
         parts = {"time": self.formatTime(record, self.datefmt), "tag": tag, "msg": text}
         spans = [
             f'<span class="stage-log-{kind}">{html.escape(escaped(part))}</span>'
@@ -115,7 +122,7 @@ class _Json(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        text = record.getMessage()
+        text = _message(record)
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
         row = {

@@ -18,8 +18,9 @@ from click.shell_completion import CompletionItem
 from botyard.cli import interrupts
 from botyard.cli.options import MapParam
 from botyard.cli.overview import write_overview
+from botyard.errorpages import with_page
 from botyard.errors import BotyardError, ExitCode, MapError
-from botyard.names import escaped, shown
+from botyard.names import shown
 from botyard.version import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -184,11 +185,12 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         click.echo(error.format_message(), err=True)
         interrupts.exit_program(int(ExitCode.COMMAND_LINE))
     except click.UsageError as error:
-        _fail(_no_command(typed) or _of_usage(error, typed), ExitCode.COMMAND_LINE)
+        text = _no_command(typed) or _of_usage(error, typed)
+        _fail(error, text, ExitCode.COMMAND_LINE)
     except (interrupts.Interrupted, KeyboardInterrupt, click.Abort):
         interrupts.exit_interrupted()
     except BotyardError as error:
-        _fail(f"{error}{_of_command(error, typed)}", error.exit_code)
+        _fail(error, f"{error}{_of_command(error, typed)}", error.exit_code)
     except BrokenPipeError:
         # The reader of the output has closed its pipe (for example, head): end without
         # a message.
@@ -317,9 +319,9 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
     return f'; did you mean the command "botyard {near}"?' if near else ""
 
 
-def _fail(message: str, code: ExitCode) -> NoReturn:
+def _fail(error: Exception, message: str, code: ExitCode) -> NoReturn:
     """Print an error message, and exit; after Ctrl-C, report the interruption instead."""
     if interrupts.was_interrupted():
         interrupts.exit_interrupted()
-    click.echo(f"botyard: error: {escaped(message)}", err=True)
+    click.echo(f"botyard: error: {with_page(error, message)}", err=True)
     interrupts.exit_program(int(code))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from botyard.cli.options import max_read_option
+from botyard.errorpages import with_page
 from botyard.errors import BotyardError
 from botyard.names import escaped, shown
 from botyard.processes.slow_notice import telling
@@ -78,7 +79,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                 sim = Simulation(world.scene)
                 populate(sim, world)
         except BotyardError as error:
-            click.echo(f"error: {escaped(str(error))}", err=True)
+            click.echo(f"error: {with_page(error, str(error))}", err=True)
             status = status or int(error.exit_code)
             continue
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple
 
+from botyard.errorpages import with_page
 from botyard.errors import (
     BotyardError,
     BusyFileError,
@@ -30,7 +31,6 @@ from botyard.errors import (
     ExitCode,
     TempFileError,
 )
-from botyard.names import escaped
 from botyard.processes.interpreter import leave_working_folder, python_command
 from botyard.processes.launch import KILL, Child, Forked, ending
 from botyard.processes.safefile import (
@@ -243,7 +243,7 @@ def main() -> None:
     except BotyardError as error:
         if first is not None:
             Forked(first.pid).signal(KILL)
-        _say(f"botyard: error: {escaped(str(error))}")
+        _say(f"botyard: error: {with_page(error, str(error))}")
         status = int(error.exit_code)
 
     sys.stdout.flush()
