@@ -73,7 +73,6 @@ PAGES: Final = (
     Row("BotyardError", "--allow-code", "explanation/security.md#files"),
     # files
     Row("BudgetError", "", "reference/limits.md#reading-of-files"),
-    Row("NoSuchMapError", "", "howto/service.md#access"),
     Row("MapError", "no such map file", "howto/shipped-worlds.md"),
     Row("UnknownFormatError", "", "formats/README.md#formats"),
     Row(
@@ -112,6 +111,7 @@ PAGES: Final = (
     ),
     Row("log", "motors are off", "howto/troubleshooting.md#the-robot-does-not-move"),
     Row("log", "behind schedule", "howto/troubleshooting.md#it-is-slow"),
+    Row("log", "clients may load from", "howto/service.md#access"),
     Row("log", "it is left out", "howto/adding.md"),
     Row("log", "no ROS master", "howto/ros.md#ros-1"),
 )

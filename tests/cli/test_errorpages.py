@@ -21,9 +21,10 @@ from mdit_py_plugins.anchors.index import slugify
 from botyard.cli import main
 from botyard.clients.pioneer import PioneerClient
 from botyard.errorpages import PAGES, Row
-from botyard.protocols.pioneer.commands import C
+from botyard.protocols.pioneer.commands import Ctrl
 from botyard.protocols.pioneer.packet import frame
 from tests.cli.test_packets import line
+from tests.cli.test_restart import control
 from tests.packages import install
 from tests.ports import free_port
 from tests.recording.test_resimulate import crafted
@@ -49,7 +50,7 @@ FILES = {
     "drive.csv": "time,x,y,heading\n" + "".join(f"{k},{k},0,0\n" for k in range(9)),
     "device.toml": 'extends = "p3dx"\n[[devices]]\ntype = "nope"\n',
     "gazebo.world": '<sdf version="1.6"><world name="x">',
-    "lab.py": "def drive(x, seed):\n    return {'y': x}\n",
+    "lab.py": "def drive(sim, params, seed):\n    return params\n",
     "laser.toml": 'extends = "p3dx"\nlasers = [{type = "nope"}]\n',
     "odometry.csv": "time,x,y,heading\n0,0,0,0\n",
     "plan.yaml": "study: 1\nrun: lab.py:drive\ngrid: {x: [1]}\n",
@@ -106,9 +107,9 @@ CASES: dict[tuple[str, str], tuple[str, ...]] = {
     ("BudgetError", ""): ("-m", "office", "--max-read", "bytes=10", *OFF),
     ("MapError", "no such map file"): ("-m", "nope", *OFF),
     ("UnknownFormatError", ""): ("a.xyz", *OFF),
-    ("RecordingError", " wrote it"): ("replay", "later.mcap", "--verify"),
+    ("RecordingError", " wrote it"): ("replay", "later.mcap", "--resimulate"),
     ("RecordingError", "expected a recording"): ("render", "a.mcap", "o.png"),
-    ("RecordingError", ""): ("replay", "empty.mcap", "--verify"),
+    ("RecordingError", ""): ("replay", "empty.mcap", "--resimulate"),
     ("TaskError", ""): ("traffic", "check", "task.json"),
     ("FormatError", ".argos"): ("a.argos", *OFF),
     ("FormatError", ".dxf"): ("a.dxf", *OFF),
@@ -193,8 +194,12 @@ def run(*command: str, **env: str) -> str:
 
 
 def without_extra() -> str:
-    code = "import sys; sys.modules['ezdxf'] = None; from botyard.cli.main import main"
-    return run(sys.executable, "-c", f"{code}; main(['a.dxf', '--no-gui'])")
+    code = "import sys; sys.modules['zenoh'] = None; from botyard.cli.main import main"
+    return run(
+        sys.executable,
+        "-c",
+        f"{code}; main(['--nomap', '--zenoh', '--noninteractive', '--no-crash-restart'])",
+    )
 
 
 def study_again() -> str:
@@ -234,7 +239,7 @@ WARNINGS = {
     ("log", "behind schedule"),
     ("log", "it is left out"),
     ("log", "no ROS master"),
-    ("NoSuchMapError", ""),
+    ("log", "clients may load from"),
 }
 """Rows of warnings that one simulator logs."""
 
@@ -242,8 +247,8 @@ WARNINGS = {
 def test_the_log_names_pages_behind_warnings(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A simulator with a broken package, a slow controller, no ROS master, and clients
-    without a token, without motors and with the name of no map.
+    """A simulator with a broken package, a slow controller, no ROS master, and clients: a page of
+    another site, and one that drives without motors and asks for a map that is not there.
     """
     install(
         folder / "site",
@@ -252,7 +257,7 @@ def test_the_log_names_pages_behind_warnings(
         entries={"botyard.interfaces": {"broken": "no_such_module:it"}},
     )
     (folder / "slow.py").write_text(
-        "import time\n\n\ndef slow(robot):\n    time.sleep(0.5)\n"
+        "import time\n\n\ndef slow(robot):\n    time.sleep(0.05)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(folder / "site"))
     monkeypatch.setenv("ROS_MASTER_URI", "http://127.0.0.1:1")
@@ -265,14 +270,18 @@ def test_the_log_names_pages_behind_warnings(
         *("--log-format", "json", "-l", str(log)),
     ):
         request = urllib.request.Request(
-            f"http://127.0.0.1:{page}/upload?name=a.map", b"x", method="POST"
+            f"http://127.0.0.1:{page}/healthz", headers={"Origin": "http://a.test"}
         )
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=PATIENCE)
         with PioneerClient("127.0.0.1", port) as client:
+            client.enable(False)
             client.vel(100)
-            client.send(C.SIM_SET_MAP, b"nope.map")
-            wait(lambda: missing(log) == set() or not client.update())
+            control(client, Ctrl.LOAD_MAP, "nope.map")
+            wait(
+                lambda: client.update() and not missing(log),
+                what=lambda: log.read_text(),
+            )
     assert missing(log) == set()
 
 
