@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import runpy
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from botyard import serve
 from botyard.demos.catalog import SHOWS
 from botyard.formats.mapsearch import builtin_maps
 from botyard.pictures.files import save_picture
@@ -45,6 +47,8 @@ EXAMPLES: Final = (
     "particle_filter",
 )
 """Examples that make a world in this process, in the order of the page."""
+TELEOPS: Final = ("ros1", "ros2", "rosbridge")
+"""Folders of the examples that drive a robot by keys."""
 
 
 def example(name: str, target: Path) -> None:
@@ -59,6 +63,21 @@ def example(name: str, target: Path) -> None:
             os.chdir(before)
     sim = found.get("found", found["sim"])
     sim.render(target, size=720, overwrite=True)
+
+
+def teleop(target: Path) -> None:
+    """Draw a world in which the teleop of rosbridge has driven a robot by keys."""
+    sim = Simulation.load("office", seed=1)
+    sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+    with serve(sim, port=0, page=False, discovery=False, rosbridge=0) as running:
+        url = f"ws://127.0.0.1:{running.interfaces['rosbridge'].port}"
+        subprocess.run(
+            [sys.executable, ROOT / "examples/rosbridge/teleop.py", "ann", url],
+            input=b"i" * 25 + b"l" * 15 + b"i" * 25,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        running.call(lambda: sim.render(target, size=720, overwrite=True))
 
 
 def world(name: str, target: Path) -> None:
@@ -136,10 +155,18 @@ def scripts() -> str:
     return "\n".join(parts)
 
 
+def teleops() -> str:
+    """Return the part of the page with the teleops and their sources."""
+    paths = [ROOT / f"examples/{name}/teleop.py" for name in TELEOPS]
+    image = made("example-teleop.png", paths[-1], teleop)
+    sources = "\n".join(_source("python", path) for path in paths)
+    return f"![The office after a drive by keys]({image})\n\n{sources}"
+
+
 def _source(language: str, path: Path) -> str:
     """Return a folded block with the text of a file."""
     return (
-        f":::{{dropdown}} {path.name}\n```{{literalinclude}} ../{path.relative_to(ROOT)}\n"
+        f":::{{dropdown}} {path.relative_to(ROOT)}\n```{{literalinclude}} ../{path.relative_to(ROOT)}\n"
         f":language: {language}\n```\n:::\n"
     )
 

@@ -31,6 +31,7 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "lidars": models.lidars,
     "demos": gallery.demos,
     "examples": gallery.scripts,
+    "teleops": gallery.teleops,
     "worlds": gallery.worlds,
 }
 """Function of each part; it returns Markdown."""
