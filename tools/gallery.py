@@ -73,7 +73,7 @@ def teleop(target: Path) -> None:
         url = f"ws://127.0.0.1:{running.interfaces['rosbridge'].port}"
         subprocess.run(
             [sys.executable, ROOT / "examples/rosbridge/teleop.py", "ann", url],
-            input=b"i" * 25 + b"l" * 15 + b"i" * 25,
+            input=b"i" * 25 + b"l" * 4 + b"i" * 35,
             stdout=subprocess.DEVNULL,
             check=True,
         )
