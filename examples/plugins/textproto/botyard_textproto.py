@@ -86,7 +86,7 @@ interface = Interface(
             "timeout",
             float,
             1.0,
-            "a robot stops so long after the last drive, s of wall time",
+            "time from the last drive until the robot stops, s of wall time",
             0.0,
             3600.0,
         ),
