@@ -43,9 +43,11 @@ def test_rospy(world: Ros1World) -> None:
 
 def rclpy(world: Ros2World, program: str, keys: str) -> subprocess.Popen[str]:
     """Start an example by the Python of a distribution."""
-    python = WHEELS / "jazzy/bin/python"
+    python, path = WHEELS / "jazzy/bin/python", EXAMPLES / "ros2" / program
+    (world.folder / "keys").write_text(keys)
     return world.spawn(
-        *("bash", "-c", f"printf '{keys}' | {python} {EXAMPLES / 'ros2' / program}"),
+        # With exec, the end of the test ends the program.
+        *("bash", "-c", f"exec {python} {path} < keys"),
         PYTHONHOME="",
         PYTHONPATH="",
         ROS_LOG_DIR=str(world.folder),
