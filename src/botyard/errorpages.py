@@ -73,6 +73,7 @@ PAGES: Final = (
     Row("BotyardError", "--allow-code", "explanation/security.md#files"),
     # files
     Row("BudgetError", "", "reference/limits.md#reading-of-files"),
+    Row("MapError", "did you mean the command", "reference/commands.md"),
     Row("MapError", "no such map file", "howto/shipped-worlds.md"),
     Row("UnknownFormatError", "", "formats/README.md#formats"),
     Row(

@@ -889,7 +889,7 @@ def test_a_misspelt_command_gets_a_suggestion(
     line: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = call(*line.split(), capsys=capsys)
-    assert code in (253, 255) and err.count("\n") == 1
+    assert code in (253, 255) and len(err.splitlines()) <= 2
     assert (
         f'did you mean "botyard {meant}"?' in err
         or f'did you mean the command "botyard {meant}"?' in err

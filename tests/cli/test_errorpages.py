@@ -105,6 +105,7 @@ CASES: dict[tuple[str, str], tuple[str, ...]] = {
     ("BotyardError", "no device "): ("--nomap", "-r", "device.toml", *OFF),
     ("BotyardError", "--allow-code"): ("code.yaml", *OFF),
     ("BudgetError", ""): ("-m", "office", "--max-read", "bytes=10", *OFF),
+    ("MapError", "did you mean the command"): ("modles",),
     ("MapError", "no such map file"): ("-m", "nope", *OFF),
     ("UnknownFormatError", ""): ("a.xyz", *OFF),
     ("RecordingError", " wrote it"): ("replay", "later.mcap", "--resimulate"),
