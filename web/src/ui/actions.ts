@@ -47,10 +47,6 @@ export function tools(app: App): Tool[] {
       },
     }, // prettier-ignore
     simple(app, "measure", { icon: "ruler", label: "Measure: lengths, angles, areas", key: "r", on: app.tools.tool === "measure" }),
-    simple(app, "heat", { icon: "heat", label: "Heat maps", key: "Shift-H", on: panels.heat }),
-    simple(app, "people", { icon: "people", label: "People", key: "Shift-P", on: panels.people }),
-    simple(app, "inset", { icon: "inset", label: "Overview", key: "Shift-O", on: panels.inset }),
-    simple(app, "values", { icon: "values", label: "Values under the pointer", key: "Shift-V", on: panels.values }),
     simple(app, "reset", { icon: "reset", label: "All back to where they started", key: "Ctrl-P", off: locked || timeline.isLooking }),
     {
       id: "record", icon: "record", label: recording ? `End the recording ${recording}` : "Record the run", on: recording !== "", off: locked,
@@ -63,6 +59,10 @@ export function tools(app: App): Tool[] {
       id: "theme", icon: app.settings.theme === "dark" ? "sun" : "moon", label: "Light or dark",
       act: () => app.settings.setTheme(app.settings.theme === "dark" ? "light" : "dark"),
     }, // prettier-ignore
+    simple(app, "heat", { icon: "heat", label: "Heat maps", key: "Shift-H", on: panels.heat }),
+    simple(app, "people", { icon: "people", label: "People", key: "Shift-P", on: panels.people }),
+    simple(app, "inset", { icon: "inset", label: "Overview", key: "Shift-O", on: panels.inset }),
+    simple(app, "values", { icon: "values", label: "Values under the pointer", key: "Shift-V", on: panels.values }),
   ];
 }
 
