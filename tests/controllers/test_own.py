@@ -433,8 +433,8 @@ class Slotted:
         (waiting, {}, "async or yield"),
         (yielding, {}, "async or yield"),
         (Waiting, {}, "async or yield"),
-        (Slotted(), {}, "expected a class or a function of Python"),
-        (min, {}, "expected a class or a function of Python"),
+        (Slotted(), {}, "expected a class or a function that has a signature"),
+        (min, {}, "expected a class or a function that has a signature"),
         ("exits.py:drive", {}, "SystemExit: no robot today"),
     ],
 )

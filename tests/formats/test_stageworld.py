@@ -754,7 +754,10 @@ def test_a_ring_of_single_transducers_is_saved_whole() -> None:
         read_world(Source("s.yaml", text.encode())).robots[0].spec.sonar == spec.sonar
     )
     table["sonar"]["single"][0]["index"] = 9
-    with pytest.raises(ModelError, match=r"a transducer of 0 … 3, found 9"):
+    with pytest.raises(
+        ModelError,
+        match=r"single: expected the index of one of 4 transducers, from 0, found 9",
+    ):
         robot_of(table, "mine")
 
 

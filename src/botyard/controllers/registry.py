@@ -210,7 +210,8 @@ def _check_function(code: Callable[..., Any], name: str) -> None:
         ref(code)
     except (TypeError, ValueError) as error:
         raise CommandLineError(
-            f"{where} of Python, found {arguments.found(code)}: {error}"
+            f"{where} that has a signature and accepts weak references, such as one "
+            f"written with def or class, found {arguments.found(code)}: {error}"
         ) from None
 
 

@@ -344,10 +344,10 @@ class ModelLibrary:
         else:
             raise self.unknown(links[0] if links else Entity(root, "", 0), root)
 
-        # Properties apply in the order of the chain; later links override earlier ones.
         spec = replace(spec, name=name)
         if not (root == "pioneer" or root in MODEL_TYPES):
             spec = replace(spec, description=f"{root} with changed properties")
+        # Properties apply in the order of the chain; later links override earlier ones.
         for entity in links:
             spec = self._apply(spec, entity)
             shape.read(entity)

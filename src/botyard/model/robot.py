@@ -434,17 +434,18 @@ class RobotSpec:
                 f"found {len(self.outline)}"
             )
 
-        for part in (self.outline, *self.parts):
+        for i, part in enumerate((self.outline, *self.parts)):
+            field = f"parts[{i - 1}]" if i else "outline"
             if any(not math.isfinite(v) for corner in part for v in corner):
                 raise ModelError(
-                    f"robot {self.name}: outline must hold finite numbers, found {part}"
+                    f"robot {self.name}: {field}: expected finite numbers, found {part}"
                 )
 
             # A body at a single point could not collide.
             if len(set(map(tuple, part))) < 2:
                 raise ModelError(
-                    f"robot {self.name}: outline needs different corners, found "
-                    f"all of them at {part[:1]}"
+                    f"robot {self.name}: {field}: expected at least two different "
+                    f"corners, found all at {part[0]}"
                 )
 
     @property

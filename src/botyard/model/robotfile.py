@@ -239,12 +239,13 @@ def _sonar(file: Any) -> SonarSpec:
         set(file.unconnected),
         {t.index: (n, t) for n, t in enumerate(file.single)},
     )
-    for index in (*missing, *own):
-        if not 0 <= index < len(file.transducers):
-            raise ModelError(
-                f"sonar {file.type_name}: expected a transducer of 0 … "
-                f"{len(file.transducers) - 1}, found {index}"
-            )
+    for key, indices in (("unconnected", missing), ("single", own)):
+        for index in indices:
+            if not 0 <= index < len(file.transducers):
+                raise ModelError(
+                    f"sonar {file.type_name}: {key}: expected the index of one of "
+                    f"{len(file.transducers)} transducers, from 0, found {index}"
+                )
 
     def transducer(i: int, pose: Triple) -> Transducer:
         if i not in own:

@@ -223,7 +223,7 @@ def rebuild(
     seed: int | None = None,
     counted: tuple[int, int] | None = None,
 ) -> S:
-    """Make a simulation of `parts`.
+    """Make a simulation from the arguments that `parts` returns.
 
     Parameters
     ----------

@@ -343,7 +343,7 @@ class RobotTraffic:
         return max(d.head, int(np.searchsorted(stops, rest - STOP_MARGIN)))
 
     def withdraw(self, i: int, last: int) -> None:
-        """Take back the permissions of a robot for the sectors behind one.
+        """Take back the permissions of a robot for all sectors after `last` on its path.
 
         Parameters
         ----------

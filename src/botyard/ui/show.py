@@ -133,7 +133,8 @@ class _Mirror:
                 self._loop.call_soon_threadsafe(self._update)
 
     def _update(self) -> None:
-        # Reset before the comparison: the other thread sets these in the other order.
+        # Reset before the read of `_latest`: the other thread sets `_latest` first, and
+        # `_is_due` after it.
         self._is_due = False
         moment = self._latest
         if moment is self._shown:

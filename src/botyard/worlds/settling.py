@@ -102,7 +102,8 @@ class SettledWorlds(WorldArrays):
         # With one map the kernels check the number.
         if self._maps.count == 1:
             return True
-        # With few maps no grid is dropped, so that only the chosen worlds need to move.
+        # With few maps no grid is ever dropped, so the addresses of grids stay valid in
+        # the other worlds: only the chosen worlds need new ones.
         if chosen is not None and not self._maps.are_many:
             numbers = self._map_ids[chosen]
             if not self._batch.missing(numbers):

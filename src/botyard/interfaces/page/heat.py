@@ -191,7 +191,10 @@ class HeatMaps:
 
 
 def _beams(sim: Simulation, robot: Robot) -> F8:
-    """Return the beams of a robot: x, y, bearing in its frame, and range, shape (k, 4)."""
+    """Return the beams of a robot: x, y, bearing in its frame, and range, shape (k, 4).
+
+    At most `MAX_BEAMS` of them, spread over all; ranges are at most `MAX_RANGE_M`.
+    """
     found: list[tuple[float, float, float, float]] = []
     for reader in drawn_devices(robot):
         for b in sim.fleet.bundles(reader.key):

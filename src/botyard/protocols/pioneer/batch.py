@@ -173,7 +173,15 @@ class Batch:
         return made
 
     def _find_work(self, numbers: I8, fleet: Fleet) -> int:
-        """Return the work of sessions before their reports; see `find_stale`."""
+        """Return the work that these sessions need before their reports.
+
+        The arrays first follow the fleet: its size and its layout.
+
+        Returns
+        -------
+        int
+            Union of `NOT_PLAIN`, `CHANGED` and `TOUCHED`; see `find_stale`.
+        """
         if self._capacity < self._roster.capacity:
             self._grow(self._roster.capacity)
         if fleet is not self._fleet or fleet.layout != self._layout:
