@@ -303,6 +303,20 @@ def picture(name: str = "plan.png") -> np.ndarray:
     return dark[::-1]
 
 
+def test_a_resolution_in_mm_gives_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`botyard run` takes mm, `convert` m."""
+    picture()
+    for size, warned in (("1", 0), ("50", 1)):
+        args = ("convert", "plan.png", f"{size}.map", "--resolution", size)
+        code, _, err = call(*args, capsys=capsys)
+        assert (code, err.count("warning: --resolution 50: 50 m for each")) == (
+            0,
+            warned,
+        )
+
+
 def test_convert_a_picture_to_points_or_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -29,6 +29,8 @@ TARGETS = (".map", ".yaml", ".yml")
 """Suffixes of the files that convert can write."""
 TOOL_OK, TOOL_USAGE, TOOL_INPUT, TOOL_OUTPUT = 0, 1, 2, 3
 """Exit statuses of AMRISim's map converter."""
+USUAL_M = 1.0
+"""Size of a pixel above which its unit is probably mistaken, m."""
 
 
 def _formats_help() -> str:
@@ -128,6 +130,11 @@ def command(
         click.echo(f"warning: {escaped(text)}", err=True)
 
     require(what=source, also=[source])
+    if resolution is not None and resolution > USUAL_M:
+        warn(
+            f"--resolution {resolution:g}: {resolution:g} m for each pixel, cell or "
+            "unit; this option is in m, and --resolution of botyard run in mm"
+        )
     options = Options(
         resolution=resolution,
         threshold=threshold,
