@@ -159,3 +159,8 @@ def test_made_parts_have_a_maker() -> None:
         for name in made.MARK.findall(page.read_text("utf-8"))
     }
     assert used == set(made.MAKERS)
+
+
+def test_a_quotation_above_a_made_part_is_for_readers_of_the_file() -> None:
+    text = "Above.\n\n> The site has a table\n> here.\n<!-- made: pioneer-fields -->\n"
+    assert made.filled(text).startswith("Above.\n\n| packet | fields |")

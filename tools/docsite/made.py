@@ -10,8 +10,11 @@ from typing import Any, Final
 from tools import gallery
 from tools.docsite import api, apigroups, commands, models, tables
 
-MARK: Final = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
-"""Where a made part stands in a page."""
+MARK: Final = re.compile(r"^(?:> .*\n)*<!-- made: ([\w-]+) -->$", re.MULTILINE)
+"""Where a made part stands in a page.
+
+A quotation directly above it is for readers of the file, who do not see the part.
+"""
 
 MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"api-{group}": partial(api.page, group) for group in apigroups.groups()},
@@ -25,6 +28,7 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "pioneer-commands": tables.commands_of_pioneer,
     "pioneer-operations": tables.operations_of_pioneer,
     "pioneer-packets": tables.packets_of_pioneer,
+    "pioneer-fields": tables.fields_of_pioneer,
     "metrics": tables.metrics_table,
     "channels": tables.channels_table,
     "models": models.catalogue,

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from types import SimpleNamespace
+from typing import Final
 
 from sphinx.pycode import ModuleAnalyzer
-from tools.docsite.api import sections
+from tools.docsite.api import fields, sections
 from tools.docsite.apigroups import find, groups
 
 from botyard.interfaces import metrics
+from botyard.protocols.pioneer import accessoryreports, reports, simreports
 from botyard.protocols.pioneer.arguments import ARGUMENTS, DATA, Argument
 from botyard.protocols.pioneer.commands import P
 from botyard.recording import own_channels
+
+LAYOUTS: Final[Mapping[type, str]] = {
+    reports.Sip: "SIP",
+    reports.Config: "CONFIG",
+    reports.LaserPart: "LASER1, LASER2",
+    simreports.SimStat: "SIMSTAT",
+    simreports.SimInfo: "SIMINFO",
+    simreports.MapChanged: "MAP_CHANGED",
+    accessoryreports.Encoders: "ENCODER",
+    accessoryreports.Gyro: "GYRO",
+    accessoryreports.GripperReport: "GRIPPER",
+    accessoryreports.Io: "IO",
+    accessoryreports.JoystickReport: "JOYSTICK",
+}
+"""Class of each packet with fields, and its name in the reference."""
 
 
 def _argument(argument: Argument) -> str:
@@ -56,6 +77,21 @@ def packets_of_pioneer() -> str:
     """Return a row for each type of packet from the robot."""
     rows = [f"| `{kind.name}` | 0x{int(kind):02X} |" for kind in P]
     return "\n".join(["| packet | type |", "|---|---|", *rows])
+
+
+def fields_of_pioneer() -> str:
+    """Return a row for each field of a packet, with its unit, of the docstrings."""
+    rows = []
+    for kind, name in LAYOUTS.items():
+        described = sections(inspect.cleandoc(kind.__doc__ or ""))["Attributes"]
+        # Fields that are described together have a row together.
+        for text, some in groupby(fields(described), itemgetter(2)):
+            shown = ", ".join(f"`{field}`" for field, _, _ in some)
+            # Numbers of sections are for readers of the code.
+            about = re.sub(r" \(§[^)]*\)", "", " ".join(text.split()))
+            rows.append(f"| {name} | {shown} | {about} |")
+    head = ["| packet | fields | value and unit |", "|---|---|---|"]
+    return "\n".join([*head, *rows])
 
 
 def metrics_table() -> str:
@@ -103,4 +139,4 @@ def names_table() -> str:
             if name.startswith("__"):
                 continue
             rows.append((group, f"| [`{full}`]({group}.md#{name.lower()}) | {text} |"))
-    return "\n".join(row for _, row in rows)
+    return "\n".join(["| name | group |", "|---|---|", *(row for _, row in rows)])

@@ -52,7 +52,8 @@ class Gyro:
     Attributes
     ----------
     readings : sequence of (int, int)
-        Rate, 0 to 1023, and temperature byte; oldest first. At most 64 fit in a packet.
+        Rate, 0 to 1023, 512 at rest, and temperature byte; oldest first. At most 64 fit
+        in a packet.
     """
 
     readings: Sequence[tuple[int, int]] = ()
@@ -205,7 +206,7 @@ class GripperReport:
     switches : int
         Bits in ARIA's layout; see `gripperbits.aria`.
     grasp_time : int
-        Time to grasp, 0 to 255; `reportbuilder` leaves it at 0.
+        Time to grasp, 0 to 255; the simulator sends 0.
     """
 
     kind: int = 0

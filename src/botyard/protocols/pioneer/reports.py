@@ -35,24 +35,25 @@ class Sip:
     Attributes
     ----------
     x, y : int
-        Odometry in position units, 16 bits, wrapping.
+        Odometry, truncated, in units of the model's DistConvFactor, mm; it wraps at 16
+        bits.
     th : int
-        Heading in angle units.
+        Heading in units of AngleConvFactor, 0.001534 rad.
     left_vel, right_vel : int
-        Wheel speeds in velocity units.
+        Wheel speeds in units of the model's VelConvFactor, mm/s.
     battery : int
         Battery voltage, dV, 8 bits.
     stall_bumpers : int
         Bit 0 left wheel stalled, 1 to 7 rear bumpers, 8 right wheel stalled, 9 to 15
         front bumpers.
     control : int
-        Heading set-point in angle units.
+        Heading set-point in the unit of `th`.
     flags : int
         Bit 0 motors on, 1 to 4 sonar arrays on, 5 E-stop.
     compass : int
         Heading in 2° units.
     sonar : sequence of (int, int)
-        Index and range in range units.
+        Index, and range in units of the model's RangeConvFactor, mm.
     timer_low, gripper, analog : int
         Bytes after the sonar readings; the second is the gripper state.
     digin, digout : int
@@ -437,11 +438,11 @@ class LaserPart:
     total, first : int
         Number of readings in the scan, and index of the first one here.
     ranges_mm : sequence of int
-        Up to 32 ranges.
+        Up to 32 ranges, mm.
     reflectance : sequence of int
         For each range 0 (ordinary) or the strength of a reflector; type 0x61 only.
     x_mm, y_mm, th_deg : int
-        Odometry; type 0x60 only.
+        Odometry, mm and degrees; type 0x60 only.
     device, flags : int
         Laser index; bit 0: the robot was teleported since the last scan; type 0x61
         only.

@@ -25,7 +25,7 @@ class SimStat:
         Bit 0 there is a map, bit 1 it is georeferenced, bit 2 the packet has odometry
         errors.
     sim_ms, real_ms, last_ms : int
-        Step lengths: simulated, requested, measured.
+        Step lengths: simulated, requested, measured, ms.
     x_mm, y_mm, z_mm, th_deg : int
         True pose of the robot, mm and degrees.
     lat_e7, lon_e7, alt_cm : int
