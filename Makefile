@@ -87,6 +87,7 @@ peers: $(VENV)/.all
 	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
 	@$(BIN)/python tools/ros2_peers.py .venv-ros2 || { [ -z "$$CI" ] && echo "peers: tests with ROS 2's wheels are skipped"; }
 	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python tools/install.py "zenoh-ros2-sdk==0.1.8"; }
+	@[ -d .venv-zenoh/lib/python*/site-packages/irsim ] || .venv-zenoh/bin/python tools/install.py --no-deps "ir-sim==2.12.0"
 
 # Matrices of tests are small, and all workers share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
