@@ -24,6 +24,7 @@ from botyard.model.library import parse_robot
 from botyard.model.links import steering_joints
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Scene
+from botyard.protocols.pioneer.commands import C
 from botyard.protocols.ros_messages.cmdvel import Driver
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, names_of
@@ -33,6 +34,7 @@ from botyard.protocols.ros_messages.types import types
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Robot, Simulation
+from tests.protocols.lines import Client
 
 CAR = replace(botyard.load_robot("car"), lasers=())
 FORKLIFT = replace(
@@ -54,6 +56,37 @@ def one(spec: botyard.RobotSpec = CAR, **options: object) -> Robot:
 
 
 # -- commands
+
+
+def test_a_pioneer_client_drives_a_car() -> None:
+    """RVEL and HEAD turn the car only while VEL moves it, on arcs that it can drive."""
+    client = Client("car")
+    ann = client.robot
+    for number, argument in ((C.ENABLE, 1), (C.RVEL, 30)):
+        client.send(number, argument)
+    client.run(1.0)
+    assert ann.truth == (0.0, 0.0, 0.0)
+
+    client.send(C.VEL, 500)
+    client.run(3.0)
+    assert ann.velocity.vx == 0.5
+    assert ann.velocity.w == pytest.approx(math.radians(30))
+    # At this speed the turning circle is the limit.
+    client.send(C.VEL, 200)
+    client.run(3.0)
+    assert ann.velocity.w == pytest.approx(0.2 / ann.spec.kinematics.turning_radius)
+
+    client.send(C.VEL, 0)
+    client.run(2.0)
+    place = ann.truth
+    client.send(C.DHEAD, 90)
+    client.run(2.0)
+    assert ann.truth == place
+    client.send(C.VEL, 300)
+    client.run(8.0)
+    turned = math.remainder(ann.truth.th - place.th, 2 * math.pi)
+    assert turned == pytest.approx(math.pi / 2, abs=0.01)
+    assert abs(ann.velocity.w) < 0.02
 
 
 def test_the_shipped_car_drives_its_turning_circle() -> None:

@@ -79,3 +79,26 @@ def test_the_page_shows_the_angles(browser: Browser) -> None:
             return dark, min(max(picture.is_of(*at)) for at in free)
 
         wait(lambda: seen()[0] < 60 < 90 < seen()[1])
+
+
+@pytest.mark.peer
+@pytest.mark.xdist_group("browser")
+def test_arrows_drive_a_car_on_arcs(browser: Browser) -> None:
+    """The arrow to the left alone turns nothing; with the arrow up the car turns."""
+    sim = Simulation(step=0.05)
+    ann = sim.add_robot("car", "ann", pose=(0.0, 0.0, 0.0))
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        one.click(0, 0)
+        keys = one.tab.keyboard
+        keys.down("ArrowLeft")
+        simulator.wait(lambda: ann.clients == ("page",))
+        start = simulator.do(lambda: sim.time)
+        simulator.wait(lambda: sim.time > start + 0.5)
+        assert simulator.do(lambda: ann.truth) == (0.0, 0.0, 0.0)
+        keys.down("ArrowUp")
+        simulator.wait(lambda: ann.truth.th > 0.5 and ann.truth.y > 0.1)
+        v = simulator.do(lambda: ann.velocity)
+        assert 0 < v.w <= v.vx / ann.spec.kinematics.turning_radius + 1e-9
+        keys.up("ArrowUp")
+        keys.up("ArrowLeft")
+        simulator.wait(lambda: ann.velocity == (0.0, 0.0, 0.0))
