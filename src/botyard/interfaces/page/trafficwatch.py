@@ -117,8 +117,8 @@ class TrafficWatch:
         if run is not None:
             starts, _ = run.task.conflicts
             shared = np.diff(starts) > 0
-            for i, d in enumerate(run.drivers):
-                first = int(run.task.first[i])
+            for i, first in enumerate(run.task.first[: len(run.drivers)].tolist()):
+                d = run.drivers[i]
                 ends = d.vehicle.ends
                 paths.append(
                     pushes.PlannedPath(
