@@ -7,8 +7,10 @@ inside the program.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -170,18 +172,21 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
 def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
     """Return the keys of a robot file that describe the robot's devices.
 
-    A device that is the only one of its kind gets a table under its own key. If a kind
-    occurs twice, all devices go into one list of tables.
+    Each device before the first one of a kind that occurs again gets a table under its
+    own key, and all others go into one list: a reader puts tables before lists, so the
+    order stays. A file that extends another replaces its list and each of its tables.
 
     Parameters
     ----------
     devices : sequence of DeviceSpec
         Devices without a field of their own in `RobotSpec`.
     """
-    kinds = [d.type for d in devices]
-    if len(set(kinds)) == len(kinds):
-        return {d.type: table_of(d) or True for d in devices}
-    return {"devices": [{"type": d.type, **table_of(d)} for d in devices]}
+    counts = Counter(d.type for d in devices)
+    own = list(takewhile(lambda d: counts[d.type] == 1, devices))
+    listed = [{"type": d.type, **table_of(d)} for d in devices[len(own) :]]
+    return {d.type: table_of(d) or True for d in own} | (
+        {"devices": listed} if listed else {}
+    )
 
 
 # -- lasers and sonar
