@@ -441,7 +441,7 @@ def test_no_cluster_is_said_at_once(
     monkeypatch.setattr(onray, "is_there", lambda _module: True)
     plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", SLOW)
     code, _, err = call("study", str(plan), "--ray", address, capsys=capsys)
-    assert (code, words in err, err.count("\n")) == (255, True, 2), err
+    assert (code, words in err, err.count("\n")) == (255, True, 3), err
     kept = tmp_path / "results" / "logs" / f"{7:016x}.log"
     kept.parent.mkdir(parents=True)
     kept.touch()

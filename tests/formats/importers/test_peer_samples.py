@@ -31,7 +31,7 @@ def test_each_map_of_irsim_becomes_walls_of_its_dark_pixels(tmp_path: Path) -> N
         dark = np.argwhere(grey[::-1] < 128)
         assert len(dark) and found.any(), path
         # A cell of 0.5 m is solid where the picture has dark pixels in it, or, since
-        # pixels lie across its border, in a cell beside it.
+        # pixels lie across its border, in a neighbouring cell.
         rows, columns = (dark * 100 / np.array(grey.shape)).astype(int).T
         near = np.zeros((103, 103), bool)
         for dy in (0, 1, 2):

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.pictures.kernels.jit import entry_kernel
+from botyard.pictures.kernels.jit import entry_kernel, kernel
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -19,6 +19,30 @@ LINES: Final = 4
 Along a line coverage is exact. A polygon has the lines below its upper end and those at its
 lower end.
 """
+
+
+@kernel
+def _lay_row(row: F8, left: int, right: int, share: float, below: F4) -> None:
+    """Lay the coverage of a row of pixels, given by its changes, over the mask's row.
+
+    Parameters
+    ----------
+    row : (width + 2,) array
+        Change of the coverage at each pixel; 0 afterwards.
+    left, right : int
+        First pixel with a change, and the one after the last.
+    share : float
+        Opacity of the shape, 0 to 1.
+    below : (width,) array
+        Row of the mask. In-place.
+    """
+    total = 0.0
+    for column in range(left, right):
+        total += row[column]
+        row[column] = 0.0
+        if column < len(below) and total > 1e-9:
+            old = below[column]
+            below[column] = old + share * min(total, 1.0) * (1.0 - old)
 
 
 @entry_kernel
@@ -89,13 +113,7 @@ def cover_polygons(
                         row[b + 1] -= in_b / LINES
                         left, right = min(left, a), max(right, b + 2)
 
-        total = 0.0
-        for column in range(left, right):
-            total += row[column]
-            row[column] = 0.0
-            if column < width and total > 1e-9:
-                below = mask[r, column]
-                mask[r, column] = below + share * min(total, 1.0) * (1.0 - below)
+        _lay_row(row, left, right, share, mask[r])
 
         kept = 0
         for i in range(count):

@@ -9,6 +9,7 @@ from botyard.native.packages import Package
 
 PACKAGE = Package("pictures", Path(__file__).resolve().parent.glob("*.py"))
 
-entry_kernel, inline_kernel = entry_kernels(PACKAGE), PACKAGE.inline_kernel
+entry_kernel, kernel = entry_kernels(PACKAGE), PACKAGE.kernel
+inline_kernel = PACKAGE.inline_kernel
 
-__all__ = ["PACKAGE", "entry_kernel", "inline_kernel"]
+__all__ = ["PACKAGE", "entry_kernel", "inline_kernel", "kernel"]
