@@ -107,6 +107,11 @@ PAGES: Final = (
     # warnings of the log
     Row(
         "log",
+        "has a client already",
+        "howto/troubleshooting.md#clients-cannot-connect",
+    ),
+    Row(
+        "log",
         "refused: ",
         "howto/troubleshooting.md#the-page-is-empty-or-refuses-to-open",
     ),

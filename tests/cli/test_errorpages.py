@@ -235,6 +235,7 @@ def test_an_error_of_a_process_names_its_page(
 
 
 WARNINGS = {
+    ("log", "has a client already"),
     ("log", "refused: "),
     ("log", "motors are off"),
     ("log", "behind schedule"),
@@ -249,7 +250,8 @@ def test_the_log_names_pages_behind_warnings(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A simulator with a broken package, a slow controller, no ROS master, and clients: a page of
-    another site, and one that drives without motors and asks for a map that is not there.
+    another site, one that drives without motors and asks for a map that is not there, and
+    one whose robot has a client.
     """
     install(
         folder / "site",
@@ -275,7 +277,11 @@ def test_the_log_names_pages_behind_warnings(
         )
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=PATIENCE)
-        with PioneerClient("127.0.0.1", port) as client:
+        with (
+            PioneerClient("127.0.0.1", port) as client,
+            socket.create_connection(("127.0.0.1", port), PATIENCE) as second,
+        ):
+            second.sendall(frame(0))
             client.enable(False)
             client.vel(100)
             control(client, Ctrl.LOAD_MAP, "nope.map")
