@@ -47,7 +47,7 @@ _TOPICS = dict.fromkeys(
 _DYNAMICS = {
     "velocity_limit": read("top speed; 0: no limit"),
     "acceleration_limit": read("acceleration; 0: no limit"),
-    "deceleration_limit": read("deceleration; without it as the acceleration"),
+    "deceleration_limit": read("deceleration; default: the acceleration"),
 }
 
 KEYS: Final = Keys(
