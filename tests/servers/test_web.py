@@ -318,7 +318,7 @@ def test_one_that_is_gone_keeps_nothing_from_the_others(
 
 
 def client_holds(run: Served, name: str) -> bool:
-    return (name, "page") in run.desk.control.held
+    return name in run.desk.control.held
 
 
 def test_a_fault_of_ours_ends_no_session(

@@ -16,6 +16,7 @@ PACKAGE = Package(
         *Path(__file__).resolve().parent.glob("*.py"),
         _BOTYARD / "numerics/elementary.py",
         _BOTYARD / "numerics/exponentials.py",
+        _BOTYARD / "engine/kernels/jit.py",
         _BOTYARD / "engine/kernels/motion.py",
         _BOTYARD / "engine/kernels/trains.py",
         _BOTYARD / "engine/layout.py",
