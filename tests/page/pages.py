@@ -26,7 +26,7 @@ class PageObject:
         tab.on(
             "console",
             lambda m: (
-                self.errors.append(m.text)
+                self.errors.append(f"{m.text} ({m.location})")
                 if m.type == "error" and "ERR_CONN" not in m.text
                 else None
             ),
@@ -128,6 +128,6 @@ def page(
     try:
         one.open(url)
         yield one
-        assert one.errors == []
+        assert not one.errors, one.errors
     finally:
         context.close()

@@ -573,6 +573,18 @@ def test_the_map_is_served_once_and_packed(run: Served) -> None:
     assert fetch(run, "/map/0123.bin")[0] == 404
 
 
+def test_the_name_of_a_replaced_map_leads_to_the_present_one(run: Served) -> None:
+    """A page asks for a map while the next edit of the map replaces it."""
+    with Client(run) as client:
+        url = client.push("schema")["map"]["url"]
+        before = fetch(run, f"/{url}")
+        run.do(lambda: run.sim.add_wall((1.0, 1.0), (2.0, 1.0)))
+        again = client.push("schema")["map"]["url"]
+        assert again != url and before[0] == 200
+        status, _, body = fetch(run, f"/{url}")
+        assert (status, body) == (200, fetch(run, f"/{again}")[2]) != (200, before[2])
+
+
 def test_what_was_written_is_downloaded_by_those_who_may_write(
     run: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -462,14 +462,18 @@ class PageRequests:
         """Return the source of a viewer's frames: the present, or an earlier moment."""
         return self.timeline.source_of(viewer) or self.source
 
-    def scene_of(self, name: str) -> Scene | None:
-        """Return the map whose name was sent to a viewer; None if it is not shown any more."""
+    def scene_of(self, name: str) -> tuple[str, Scene] | None:
+        """Return a map and its name, by a name that was sent to a viewer.
+
+        For the name of a map that was just replaced, it is the map that replaced it;
+        None if neither is shown any more.
+        """
         for source, scene in (
             (self.source, self.hub.sim.scene),
             *self.timeline.scenes(),
         ):
-            if name and name == source.map_name():
-                return scene
+            if source.is_map_name(name):
+                return source.map_name(), scene
 
         return None
 

@@ -9,6 +9,7 @@ import heapq
 import itertools
 import math
 import secrets
+from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
@@ -50,6 +51,8 @@ _IN_SCHEMA = (
     Subject.PORTS,
 )
 """Subjects whose change requires a new schema (description of robots and map)."""
+OLD_MAPS: Final = 8
+"""Number of replaced maps whose names still lead to the present map."""
 RANGE_UNIT: Final = 0.001
 """Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m.
 
@@ -202,6 +205,7 @@ class ViewSource:
         self._frame_number = 0
         self._map = -1
         self._map_name = ""
+        self._old_map_names: deque[str] = deque(maxlen=OLD_MAPS)
 
     # -- schema and map
 
@@ -216,10 +220,18 @@ class ViewSource:
             nothing = scene.floor is None and not (
                 len(scene.segments) or len(scene.points) or scene.places or scene.areas
             )
+            self._old_map_names.append(self._map_name)
             # 128 random bits cannot be guessed.
             self._map_name = "" if nothing else secrets.token_hex(16)
 
         return self._map_name
+
+    def is_map_name(self, name: str) -> bool:
+        """Return whether a name is one of the present map, or of one shortly before it.
+
+        While the map is edited, a page asks for a map that the next edit has replaced.
+        """
+        return name != "" and (name == self.map_name() or name in self._old_map_names)
 
     def _map_info(self) -> MapInfo:
         name = self.map_name()

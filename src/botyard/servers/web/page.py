@@ -385,9 +385,11 @@ class PageServer:
         than a step.
         """
         name, _, suffix = request.path_params["name"].rpartition(".")
-        scene = self.desk.scene_of(name) if suffix == "bin" else None
-        if scene is None:
+        found = self.desk.scene_of(name) if suffix == "bin" else None
+        if found is None:
             return PlainTextResponse("this is not the current map", 404)
+
+        name, scene = found
 
         async def in_thread(job: Callable[[], bytes]) -> bytes:
             return await asyncio.wrap_future(self.desk.maps.run_in_thread(job))
