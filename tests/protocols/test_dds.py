@@ -149,8 +149,16 @@ def test_environment() -> None:
     assert Environment.read(
         {"ROS_DOMAIN_ID": "42", "ROS_LOCALHOST_ONLY": "1"}
     ) == Environment(42, "LOCALHOST", ())
-    both = {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "off"}
-    assert Environment.read(both).reach == "OFF", "the newer variable counts"
+    both = {
+        "ROS_LOCALHOST_ONLY": "1",
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "OFF",
+        "ROS_STATIC_PEERS": "10.0.0.1",
+    }
+    assert Environment.read(both) == Environment(0, "LOCALHOST", ()), "the older counts"
+    (remark,) = Environment.unserved(both)
+    assert "ROS_AUTOMATIC_DISCOVERY_RANGE and ROS_STATIC_PEERS are ignored" in remark
+    both["ROS_LOCALHOST_ONLY"] = "0"
+    assert Environment.read(both) == Environment(0, "OFF", ("10.0.0.1",))
     assert Environment.read({"ROS_STATIC_PEERS": "10.0.0.1;b.local"}, 3) == Environment(
         3, "SUBNET", ("10.0.0.1", "b.local")
     )
@@ -159,10 +167,19 @@ def test_environment() -> None:
         {"ROS_DOMAIN_ID": "233"},
         {"ROS_DOMAIN_ID": "²"},
         {"ROS_DOMAIN_ID": "9" * 5000},
-        {"ROS_AUTOMATIC_DISCOVERY_RANGE": "WORLD"},
     ):
         with pytest.raises(WorldError, match="expected"):
             Environment.read(wrong)
+
+
+@pytest.mark.parametrize("value", ["WORLD", "off", "SUBNET ", "NOT_SET", "\n" * 999])
+def test_an_unknown_range_is_this_computer(value: str) -> None:
+    """rcl of Jazzy warns "Invalid value 'off' …, assuming localhost only"."""
+    variables = {"ROS_AUTOMATIC_DISCOVERY_RANGE": value}
+    assert Environment.read(variables) == Environment(0, "LOCALHOST", ())
+    (remark,) = Environment.unserved(variables)
+    assert "expected one of SUBNET" in remark and "using LOCALHOST" in remark
+    assert remark.isprintable() and len(remark) < 250
 
 
 def test_announcements() -> None:
@@ -212,5 +229,5 @@ def test_transports_with_udp_need_no_warning(value: str) -> None:
 
 
 def test_discovery_that_is_off_is_reported() -> None:
-    (remark,) = Environment.unserved({"ROS_AUTOMATIC_DISCOVERY_RANGE": "off"})
+    (remark,) = Environment.unserved({"ROS_AUTOMATIC_DISCOVERY_RANGE": "OFF"})
     assert "LOCALHOST or SUBNET" in remark

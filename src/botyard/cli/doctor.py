@@ -189,7 +189,9 @@ def _of_ros() -> Iterator[Finding]:
         "ROS_DISTRO",
         "ROS_DOMAIN_ID",
         "RMW_IMPLEMENTATION",
+        "ROS_LOCALHOST_ONLY",
         "ROS_AUTOMATIC_DISCOVERY_RANGE",
+        "ROS_STATIC_PEERS",
         "FASTDDS_BUILTIN_TRANSPORTS",
     ):
         if name in os.environ:

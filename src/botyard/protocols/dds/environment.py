@@ -100,7 +100,7 @@ class Environment:
     def read(
         cls, variables: Mapping[str, str] = os.environ, domain: int | None = None
     ) -> Environment:
-        """Read the settings from environment variables.
+        """Read the settings from environment variables, as rcl does.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Environment:
         Raises
         ------
         WorldError
-            A variable has an invalid value.
+            The domain is not valid.
         """
         if domain is None:
             # The length is limited, so that `int` stays cheap whatever the environment
@@ -130,20 +130,13 @@ class Environment:
                 f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}"
             )
 
-        reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper()
-        # `ROS_LOCALHOST_ONLY` is older, and counts only without the newer variable.
-        if not reach:
-            reach = (
-                "LOCALHOST"
-                if variables.get("ROS_LOCALHOST_ONLY", "").strip() == "1"
-                else "SUBNET"
-            )
-
+        # rcl of Jazzy ignores both newer variables if this older one is 1.
+        if variables.get("ROS_LOCALHOST_ONLY") == "1":
+            return cls(domain, "LOCALHOST")
+        reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE") or "SUBNET"
+        # rcl also takes an unknown range for this one; `unserved` warns about it.
         if reach not in RANGES:
-            raise WorldError(
-                f'ROS_AUTOMATIC_DISCOVERY_RANGE: expected one of {", ".join(RANGES)}, found "{reach}"'
-            )
-
+            reach = "LOCALHOST"
         peers = tuple(
             p for p in re.split(r"[;,\s]+", variables.get("ROS_STATIC_PEERS", "")) if p
         )
@@ -181,7 +174,7 @@ class Environment:
 
     @staticmethod
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
-        """Return warnings about settings that are not supported or hide all topics.
+        """Return warnings about settings that are ignored, wrong, or hide all topics.
 
         Programs are usually started with the same variables as the simulator.
 
@@ -195,7 +188,19 @@ class Environment:
             for name, what in _UNSERVED.items()
             if variables.get(name)
         ]
-        if variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper() == "OFF":
+        reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE") or "LOCALHOST"
+        if variables.get("ROS_LOCALHOST_ONLY") == "1":
+            if reach != "LOCALHOST" or variables.get("ROS_STATIC_PEERS"):
+                found.append(
+                    "ROS_LOCALHOST_ONLY=1: ROS_AUTOMATIC_DISCOVERY_RANGE and "
+                    "ROS_STATIC_PEERS are ignored, as in ROS 2"
+                )
+        elif reach not in RANGES:
+            found.append(
+                f"ROS_AUTOMATIC_DISCOVERY_RANGE: expected one of {', '.join(RANGES)}, "
+                f'found "{shown(reach)}": using LOCALHOST, as in ROS 2'
+            )
+        elif reach == "OFF":
             found.append(
                 "ROS_AUTOMATIC_DISCOVERY_RANGE=OFF: no program finds the nodes, topics "
                 "and services of the simulator; use LOCALHOST or SUBNET for both"
