@@ -112,7 +112,12 @@ PAGES: Final = (
     ),
     Row(
         "log",
-        "refused: ",
+        "no address for UDP over IPv4",
+        "howto/troubleshooting.md#ros-shows-nothing",
+    ),
+    Row(
+        "log",
+        "request refused: ",
         "howto/troubleshooting.md#the-page-is-empty-or-refuses-to-open",
     ),
     Row("log", "motors are off", "howto/troubleshooting.md#the-robot-does-not-move"),

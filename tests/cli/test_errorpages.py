@@ -4,7 +4,9 @@ and its section exist.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
 import re
 import socket
@@ -20,15 +22,18 @@ from mdit_py_plugins.anchors.index import slugify
 
 from botyard.cli import main
 from botyard.clients.pioneer import PioneerClient
-from botyard.errorpages import PAGES, Row
+from botyard.errorpages import PAGES, Row, page_of_warning
 from botyard.protocols.pioneer.commands import Ctrl
 from botyard.protocols.pioneer.packet import frame
+from botyard.servers.ros.rtps import RtpsNode
 from tests.cli.test_packets import line
 from tests.cli.test_restart import control
 from tests.packages import install
 from tests.ports import free_port
+from tests.protocols.rtps.test_hostile import announcement
 from tests.recording.test_resimulate import crafted
 from tests.running import BOTYARD, running
+from tests.servers.nearby import Nearby
 from tests.waiting import PATIENCE, wait
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -236,7 +241,7 @@ def test_an_error_of_a_process_names_its_page(
 
 WARNINGS = {
     ("log", "has a client already"),
-    ("log", "refused: "),
+    ("log", "request refused: "),
     ("log", "motors are off"),
     ("log", "behind schedule"),
     ("log", "it is left out"),
@@ -292,6 +297,35 @@ def test_the_log_names_pages_behind_warnings(
     assert missing(log) == set()
 
 
+SEEN = {("log", "no address for UDP over IPv4")}
+"""Rows of warnings about ROS 2 peers."""
+
+
+@pytest.mark.parametrize(("kind", "words"), SEEN)
+def test_the_log_names_the_page_behind_a_peer_without_udp(
+    kind: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The participant announces no address, as Fast DDS does with LARGE_DATA."""
+
+    async def run() -> None:
+        node = RtpsNode(Nearby(177))
+        packet = announcement(1, metatraffic=(), default=())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+            peer.sendto(packet, ("127.0.0.1", node._sockets[0].getsockname()[1]))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not caplog.records:
+                    await asyncio.sleep(0.01)
+        finally:
+            node.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    (record,) = caplog.records
+    assert "FASTDDS_BUILTIN_TRANSPORTS=UDPv4" in record.getMessage()
+    assert page_of_warning(record) == f"docs/{row_of(kind, words).page}"
+
+
 def missing(log: Path) -> set[tuple[str, str]]:
     """Return the rows of warnings that a log has not named yet."""
     texts = [json.loads(row)["text"] for row in log.read_text().splitlines()]
@@ -308,7 +342,7 @@ def missing(log: Path) -> set[tuple[str, str]]:
 def test_every_row_is_tried() -> None:
     rows = [(row.kind, row.words) for row in PAGES]
     assert len(rows) == len(set(rows)) > 25
-    assert set(rows) == CASES.keys() | PROCESSES.keys() | WARNINGS
+    assert set(rows) == CASES.keys() | PROCESSES.keys() | WARNINGS | SEEN
 
 
 @pytest.mark.parametrize("page", sorted({row.page for row in PAGES}))

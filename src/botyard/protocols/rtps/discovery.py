@@ -350,7 +350,11 @@ class Discovery(EndpointDiscovery):
         if data.tag:
             return "it has a domain tag"
         if not data.metatraffic:
-            return "it announces no address for UDP over IPv4"
+            return (
+                "it announces no address for UDP over IPv4; start its program with "
+                "FASTDDS_BUILTIN_TRANSPORTS=UDPv4, or with a profile of its RMW that "
+                "uses UDP over IPv4"
+            )
         return ""
 
     # A participant is logged once. Later only the number of its newest announcement is

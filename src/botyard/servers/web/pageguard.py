@@ -155,7 +155,7 @@ class Guard:
 
     async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
         if self._lines.take(time.monotonic()):
-            log.warning("refused: %s", reason)
+            log.warning("request refused: %s", reason)
         if scope["type"] == "websocket":
             # Codes from 4000 belong to applications (RFC 6455, section 7.4.2); this one
             # has the last digits of HTTP's 403.
