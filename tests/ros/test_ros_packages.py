@@ -56,6 +56,22 @@ BRINGUP = {
     *("params_file", "autostart", "use_composition", "use_respawn", "log_level"),
 }
 
+# Packages of rosdistro/jazzy/distribution.yaml, which are keys of rosdep. The build type
+# ament_python is none.
+KEYS = {
+    *("ament_cmake", "geometry_msgs", "launch_xml", "nav2_bringup", "ros2launch"),
+    *("rosidl_default_generators", "rosidl_default_runtime", "rviz2", "std_msgs"),
+}
+
+
+def test_rosdep_knows_all_dependencies() -> None:
+    """Each dependency is a package of the folder or of the distribution."""
+    roots = [ET.parse(path).getroot() for path in FOLDER.glob("*/package.xml")]
+    own = {root.findtext("name") for root in roots}
+    for root in roots:
+        named = {e.text for e in root if "depend" in e.tag}
+        assert named and named <= KEYS | own, root.findtext("name")
+
 
 def test_the_messages_are_the_programs() -> None:
     """The files of botyard_msgs; `make compatibility` writes them."""
