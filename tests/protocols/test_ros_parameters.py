@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.control.time import SetSpeed
 from botyard.errors import PeerError, WorldError
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.parameters import (
@@ -37,6 +39,7 @@ def values() -> dict[str, Value]:
     return found | {
         "use_sim_time": Value(lambda: True, "about time"),
         "stuck": Value(lambda: 1.0, "", refuse, 5.0),
+        "speed_factor": Value(lambda: 1.0, "", lambda v: SetSpeed(speed=v) and None),
     }
 
 
@@ -90,6 +93,7 @@ def test_values_are_listed_got_and_described() -> None:
     assert call("ListParameters", prefixes=[], depth=1).result.names == [
         "use_sim_time",
         "stuck",
+        "speed_factor",
     ]
     names = ["ann.trans_accel", "use_sim_time", "nothing"]
     got = call("GetParameters", names=names).values
@@ -199,6 +203,10 @@ def test_events_tell_what_came_went_and_changed() -> None:
         ("ann.trans_accel", -1.0, DOUBLE, "expected 0 … 100, found -1"),
         ("ann.trans_accel", float("nan"), DOUBLE, "found nan"),
         ("stuck", 2.0, DOUBLE, "not today"),
+        *(
+            ("speed_factor", bad, DOUBLE, f"0.01 … 1000, found {bad:g}")
+            for bad in (-1.0, 0.001, 1001.0, math.inf, math.nan)
+        ),
     ],
 )
 def test_what_is_refused_says_why(

@@ -48,7 +48,8 @@ class Value:
     put : callable or None
         Changes it, or raises a `BotyardError`; None if it is read-only.
     limit : float
-        Greatest value of a number; the least is 0.
+        Greatest value of a number; the least is 0. If it is infinite, only `put` checks
+        the number.
     """
 
     get: Callable[[], Sort]
@@ -272,7 +273,7 @@ class Parameters:
         if parameter.value.type != DOUBLE:
             return f"{name}: expected a double"
         number = float(parameter.value.double_value)
-        if not (math.isfinite(number) and 0.0 <= number <= value.limit):
+        if math.isfinite(value.limit) and not 0.0 <= number <= value.limit:
             return f"{name}: expected 0 … {value.limit:g}, found {number:g}"
         return ""
 
