@@ -37,22 +37,23 @@ class LoadMap(Operation[Future[bool]]):
     """Load a map or world by name from the allowed folders.
 
     The result is True if the map was loaded, False if it is already the current map.
-    With `reserve`, only this client may load maps from now on (master mode).
+    With `reserve`, loads without it are refused from now on (master mode), also
+    from this client.
 
     Parameters
     ----------
     map : str
         Name of a shipped map, or a file in one of the allowed folders.
     reserve : bool
-        Whether only this client may load maps from now on.
+        Whether loads without it are refused from now on.
     reserved : bool
-        Whether a reservation by another client applies to this caller.
+        Whether a reservation applies to this caller.
     """
 
     map: str = argument(text(1000))
     reserve: bool = argument(boolean, False)
     reserved: bool = argument(boolean, True)
-    """Whether a reservation by another client applies to this caller."""
+    """Whether a reservation applies to this caller."""
     tells = "Pioneer clients get MAPCHANGED, the page the map, ROS /map"
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
@@ -61,12 +62,13 @@ class LoadMap(Operation[Future[bool]]):
         Raises
         ------
         DeniedError
-            Another client has reserved the loading of maps.
+            The loading of maps is reserved.
         """
         maps = control.part(control.maps, NO_MAPS)
         if control.map_master and self.reserved and not self.reserve:
             raise DeniedError(
-                "another client has reserved the loading of maps (master mode)"
+                "the loading of maps is reserved (master mode): expected a load that "
+                "reserves it (Pioneer: operation 2), or its end (operation 3)"
             )
 
         # Only `FreeMaps` ends a reservation.
