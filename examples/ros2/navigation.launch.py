@@ -4,7 +4,7 @@
     ros2 launch examples/ros2/navigation.launch.py
 
 The map comes from the simulator, so there is no map_server. Written for Jazzy; not run
-by our tests, which have no ROS 2.
+by our tests, which have rclpy, but neither launch nor Nav2.
 """
 
 from pathlib import Path

@@ -39,7 +39,7 @@ from botyard.sim.trips import Trip, TripState
 log = logging.getLogger("botyard.controllers")
 
 METHOD: Final = "a_star_ps"
-"""Method of planning: theta* is up to ten times as slow, and at most 3 % shorter."""
+"""Method of planning: theta* is 5 to 30 times as slow, and about 3 % shorter."""
 TURN_FIRST: Final = 0.5
 """Bearing of the pursued point above which the robot turns in place first, rad.
 
