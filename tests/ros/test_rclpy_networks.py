@@ -67,25 +67,30 @@ def test_loss_and_large_maps(wheels: Ros2World, loss_shim: Path) -> None:
 
 
 def test_ranges_and_domains(wheels: Ros2World, other_host: Ros2World) -> None:
-    """Four simulators on one host: one for this host only, one so by the old variable,
-    one in another domain, and one for the whole network.
+    """Five simulators on one host: one for this host only, one so by the old variable,
+    one so by an unknown range, one in another domain, and one for the whole network.
     """
     local = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    old, domain = {"ROS_LOCALHOST_ONLY": "1"}, {"ROS_DOMAIN_ID": "7"}
+    # rcl ignores the newer variable next to the older one, and takes an unknown range
+    # for LOCALHOST.
+    old = {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
+    unknown = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "subnet"}
+    domain = {"ROS_DOMAIN_ID": "7"}
     for number, (robot, env) in enumerate(
-        {"ann": local, "bob": old, "cid": domain, "dan": {}}.items()
+        {"ann": local, "bob": old, "cid": domain, "dan": {}, "eve": unknown}.items()
     ):
         port = str(8101 + number)
         args = ("-m", "office", "-r", f"p3dx:{robot}", "--ros2", "-p", port)
         wheels.botyard(*args, **env)
 
-    here, everywhere = ["ann", "bob", "dan"], ["dan"]
+    here, everywhere = ["ann", "bob", "dan", "eve"], ["dan"]
     peers = [
         (wanted, host.rclpy_later(distro, "seen", 20, wanted, **env))
         for host, distro, env, wanted in (
             (wheels, "jazzy", {}, here),
             (wheels, "kilted", local, here),
             (wheels, "jazzy", old, here),
+            (wheels, "jazzy", unknown, here),
             (wheels, "kilted", domain, ["cid"]),
             (other_host, "jazzy", {}, everywhere),
             (other_host, "kilted", {}, everywhere),
