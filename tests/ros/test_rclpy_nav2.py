@@ -41,9 +41,9 @@ def test_two_robots_have_nav2s_actions(wheels: Ros2World, distro: str) -> None:
     places = [5.0, 2.0], [60.0, 3.0], [9.0, 1.0]
     codes = wheels.rclpy(distro, "nav2.unreachable", "ann", *places)
     assert codes == {
-        # GOAL_OCCUPIED, GOAL_OUTSIDE_MAP, NO_VALID_PATH; NO_VALID_CONTROL
+        # GOAL_OCCUPIED, GOAL_OUTSIDE_MAP, NO_VALID_PATH; NO_VALID_CONTROL, INVALID_PATH
         "wall": [206, 206, 106],
-        "outside": [208, 208, 106],
+        "outside": [204, 204, 103],
         "closet": [208, 208, 106],
         # TF_ERROR of each action; INVALID_PATH
         "frame": [9002, 202, 102],

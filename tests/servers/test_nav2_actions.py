@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from botyard.app.compose import compose
+from botyard.control import USER, ClearMap, Reset, Stop, UnloadWorld
 from botyard.geometry import Pose
 from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.nav2 import MAX_PLAN_POSES
 from botyard.model.mapbuilder import MapBuilder
 from botyard.protocols.ros_messages import nav2
 from botyard.protocols.ros_messages.actions import Status
@@ -37,8 +39,8 @@ class Client:
         self.sim = Simulation(walls.scene(), odometry_error="none")
         self.robot = self.sim.add_robot("p3dx", "ann", pose=(2.0, 2.0, 0.0))
         self.types: Types = types(distro)
-        parts = compose(self.sim)
-        self.hub = parts.hub
+        parts = self.parts = compose(self.sim)
+        self.hub, self.control = parts.hub, parts.control
         self.graph = RosGraph(
             self.hub,
             parts.control,
@@ -103,6 +105,7 @@ def play(act: Callable[[Client], Any], **options: Any) -> None:
             await act(client)
         finally:
             client.graph.close()
+            client.parts.close()
 
     asyncio.run(run())
 
@@ -172,7 +175,7 @@ def test_goals_that_cannot_be_reached_are_aborted_with_the_code_of_nav2() -> Non
         for pose, code, text in (
             (client.pose(5.0, 2.0), Code.GOAL_OCCUPIED, "does not fit at the goal"),
             (client.pose(8.0, 2.0, frame="odom"), Code.TF_ERROR, 'frame "map"'),
-            (client.pose(math.nan, 2.0), Code.UNKNOWN, "goals"),
+            (client.pose(math.nan, 2.0), Code.UNKNOWN, "finite"),
         ):
             _, result = client.send("navigate_to_pose", TO_POSE, pose=pose)
             await client.until(result.done)
@@ -283,7 +286,7 @@ def test_paths_that_cannot_be_followed_are_aborted_with_the_controllers_codes() 
             ),
             (huge, Code.INVALID_PATH, "found 12600"),
             (crooked, Code.INVALID_PATH, "path: expected a list of at most 1000"),
-            (nowhere, Code.INVALID_PATH, "path"),
+            (nowhere, Code.INVALID_PATH, "finite"),
             (
                 path_of(client, (2.0, 2.0), (3.0, 2.0), frame="odom"),
                 Code.CONTROLLER_TF_ERROR,
@@ -356,3 +359,166 @@ def test_without_the_option_there_are_no_actions() -> None:
     # Messages of errors are newer than their codes.
     assert nav2.actions("iron")["NavigateToPose"][1] == "uint16 error_code"
     assert "progress_checker_id" not in nav2.actions("humble")["FollowPath"][0]
+
+
+async def driving(client: Client, x: float = 8.0) -> tuple[Any, Any]:
+    """Send a goal and wait until the robot drives; return the UUID and the result."""
+    uuid, result = client.send("navigate_to_pose", TO_POSE, pose=client.pose(x, 2))
+    await client.until(lambda: client.robot.velocity.vx > 0.1)
+    return uuid, result
+
+
+def cancel(client: Client, uuid: Any) -> None:
+    info = client.types.filled("action_msgs/msg/GoalInfo", {"goal_id": uuid})
+    answer = client.ask("navigate_to_pose", "cancel_goal", goal_info=info)
+    assert answer.return_code == 0
+
+
+async def without_steps(result: Any) -> Any:
+    """Return a result that must come although no step follows."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if result.done():
+            return await result
+    raise AssertionError("no result without steps")
+
+
+def test_a_refused_goal_leaves_the_present_one() -> None:
+    async def act(client: Client) -> None:
+        uuid, result = await driving(client)
+        program = client.sim.core.programs.all["ann"]
+        empty = client.types.filled("nav_msgs/msg/Path", {})
+        for action, kind, fields in (
+            ("navigate_to_pose", TO_POSE, {"pose": client.pose(3, 2, frame="odom")}),
+            ("navigate_to_pose", TO_POSE, {"pose": client.pose(math.nan, 2)}),
+            ("navigate_to_pose", TO_POSE, {"pose": client.pose(3, 2, math.nan)}),
+            ("navigate_to_pose", TO_POSE, {"pose": client.pose(1e6, 0)}),
+            ("follow_path", "FollowPath", {"path": empty}),
+        ):
+            _, refused = client.send(action, kind, **fields)
+            assert (await without_steps(refused)).status == Status.ABORTED
+            assert not result.done()
+            assert client.sim.core.programs.all["ann"] is program
+        cancel(client, uuid)
+        assert (await without_steps(result)).status == Status.CANCELED
+        assert "ann" not in client.sim.core.programs.all
+
+    play(act)
+
+
+@pytest.mark.parametrize("far", [math.inf, math.nan, 1e300, 1e6, -31.0])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_are_no_place_on_the_map_have_codes(far: float) -> None:
+    async def act(client: Client) -> None:
+        floors = client.sim.core.floors
+        is_place = math.isfinite(far)
+        wrong, right = client.pose(far, 2.0), client.pose(3.0, 2.0)
+        path = path_of(client, (2.0, 2.0), (3.0, 2.0))
+        path.poses = [*path.poses, wrong]
+        unknown = Code.PLANNER_UNKNOWN
+        for action, kind, fields, code in (
+            (
+                "navigate_to_pose",
+                TO_POSE,
+                {"pose": wrong},
+                Code.GOAL_OUTSIDE_MAP if is_place else Code.UNKNOWN,
+            ),
+            (
+                "compute_path_to_pose",
+                "ComputePathToPose",
+                {"goal": wrong},
+                Code.GOAL_OUTSIDE_MAP if is_place else unknown,
+            ),
+            (
+                "compute_path_to_pose",
+                "ComputePathToPose",
+                {"goal": right, "start": wrong, "use_start": True},
+                Code.START_OUTSIDE_MAP if is_place else unknown,
+            ),
+            ("follow_path", "FollowPath", {"path": path}, Code.INVALID_PATH),
+        ):
+            _, result = client.send(action, kind, **fields)
+            done = await without_steps(result)
+            assert (done.status, done.result.error_code) == (Status.ABORTED, code)
+            assert ("outside of the map" if is_place else "finite") in (
+                done.result.error_msg
+            )
+            assert client.robot.trip is None
+        assert not floors._floors.values(), "no costmap has been made"
+
+    play(act)
+
+
+def test_a_robot_far_from_the_map_has_no_path() -> None:
+    async def act(client: Client) -> None:
+        client.robot.command.set_pose(1e6, 0.0, 0.0)
+        client.sim.step()
+        for action, kind, field in (
+            ("navigate_to_pose", TO_POSE, "pose"),
+            ("compute_path_to_pose", "ComputePathToPose", "goal"),
+        ):
+            _, result = client.send(action, kind, **{field: client.pose(3.0, 2.0)})
+            done = await without_steps(result)
+            assert done.result.error_code == Code.START_OUTSIDE_MAP
+
+    play(act)
+
+
+def test_paths_without_a_map_are_bounded() -> None:
+    async def act(client: Client) -> None:
+        client.control.do(USER, ClearMap())
+        codes = []
+        for x in (1e5, 300.0):
+            _, result = client.send(
+                "compute_path_to_pose", "ComputePathToPose", goal=client.pose(x, 2.0)
+            )
+            done = await without_steps(result)
+            codes.append(done.result.error_code)
+        assert codes == [Code.GOAL_OUTSIDE_MAP, Code.NONE]
+        # Trips of other interfaces may lead far.
+        plan = client.listen("/ann/plan")
+        client.robot.go_to(1e6, 2.0)
+        await client.until(lambda: any(len(m.message.poses) for m in plan.sent))
+        path = plan.sent[-1].message
+        assert MAX_PLAN_POSES < len(path.poses) < MAX_PLAN_POSES + 10
+        assert path.poses[-1].pose.position.x == 1e6
+
+    play(act)
+
+
+def test_a_cancel_and_a_new_goal_at_once_end_the_goal_as_canceled() -> None:
+    async def act(client: Client) -> None:
+        uuid, first = await driving(client)
+        # The new goal is served before the cancel.
+        _, second = client.send("navigate_to_pose", TO_POSE, pose=client.pose(3, 3))
+        cancel(client, uuid)
+        assert (await without_steps(first)).status == Status.CANCELED
+        await client.until(second.done)
+        assert (await second).status == Status.SUCCEEDED
+
+    play(act)
+
+
+@pytest.mark.parametrize(
+    ("operation", "text"),
+    [
+        (Reset(), "reset"),
+        (Reset(names=("ann",)), "reset"),
+        (Stop(), "reset"),
+        (ClearMap(), "replaced"),
+        (UnloadWorld(), "replaced"),
+    ],
+)
+def test_goals_end_with_their_world(operation: Any, text: str) -> None:
+    async def act(client: Client) -> None:
+        _, result = await driving(client)
+        client.control.do(USER, Reset(names=()))
+        client.control.do(USER, Reset(spawned=True, starts=False))
+        await asyncio.sleep(0)
+        assert not result.done(), "they put no robot back"
+        client.control.do(USER, operation)
+        done = await without_steps(result)
+        assert done.status == Status.ABORTED and text in done.result.error_msg
+        assert "ann" not in client.sim.core.programs.all and client.robot.trip is None
+
+    play(act)

@@ -25,6 +25,10 @@ MARGIN_M: Final = 2.0
 """Width of the floor around the walls, besides two radii, m."""
 BLOCK_M: Final = 20.0
 """Floors beyond the margin grow by whole blocks, m, so that they are used again."""
+OUTSIDE_M: Final = 20.0
+"""Distance from the map of places for which `Floors.extent` lets a costmap grow, m."""
+EMPTY_M: Final = 500.0
+"""Distance of these places from the robot where there is no map, m."""
 MAX_FLOORS: Final = 8
 """Number of costmaps that are kept, most recently used first."""
 
@@ -66,14 +70,29 @@ class Floors:
         Costmap
             Cells have 5 cm, or more on a large map. Bodies are left out.
         """
+        box = _covering(self._present(), MARGIN_M + 2.0 * radius, points)
+        return self._floors.of((radius, box), lambda: self._made(radius, box))
+
+    def extent(self, home: Sequence[float]) -> tuple[float, float, float, float]:
+        """Return the area (x0, y0, x1, y1) to which requests may let a costmap grow, m.
+
+        Parameters
+        ----------
+        home : sequence of float
+            Place of the robot, x and y, m: the area surrounds it if there is no map.
+        """
+        bounds = self._present()
+        far = EMPTY_M if bounds is None else OUTSIDE_M
+        x0, y0, x1, y1 = bounds or (home[0], home[1], home[0], home[1])
+        return x0 - far, y0 - far, x1 + far, y1 + far
+
+    def _present(self) -> tuple[float, float, float, float] | None:
+        """Return the bounds of the present map; forget costmaps of the map before."""
         grid = self._core.engine.grid
-        # A new map makes all costmaps invalid.
         if self._map is not grid:
             self._floors.clear()
             self._map, self._bounds = grid, _bounds(self._core.scene)
-
-        box = _covering(self._bounds, MARGIN_M + 2.0 * radius, points)
-        return self._floors.of((radius, box), lambda: self._made(radius, box))
+        return self._bounds
 
     def _made(self, radius: float, box: tuple[float, float, float, float]) -> Costmap:
         x0, y0, x1, y1 = box

@@ -13,7 +13,20 @@ from functools import partial
 from typing import Final
 
 from botyard.api.revisions import Subject
-from botyard.control import Control, DockRobots, Done, SendRobots
+from botyard.control import (
+    ClearMap,
+    Control,
+    DockRobots,
+    Done,
+    LoadMap,
+    LoadWorld,
+    ReloadMap,
+    Reset,
+    SendMap,
+    SendRobots,
+    Stop,
+    UnloadWorld,
+)
 from botyard.control.census import TopicFacts
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
@@ -91,6 +104,17 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "WritePicture": "only the operator has access to files",
 }
 """Operations for which ROS has no topic or service, each with the reason."""
+REPLACING: Final = (
+    ClearMap,
+    LoadMap,
+    LoadWorld,
+    ReloadMap,
+    Reset,
+    SendMap,
+    Stop,
+    UnloadWorld,
+)
+"""Operations that put robots back or replace the map, so that goals are void."""
 # The default of ROSARIA's parameter ``~cmd_vel_timeout``.
 CMD_VEL_TIMEOUT: Final = 0.6
 """Time without cmd_vel messages after which a robot stops, simulated s, as real robots do."""
@@ -341,7 +365,7 @@ class RosGraph:
             if member.robot is not None:
                 member.robot.close()
             if member.actions is not None:
-                member.actions.close()
+                member.actions.abort("the robot is gone")
             for transport in self._transports:
                 self._withdraw(member, transport)
 
@@ -415,8 +439,10 @@ class RosGraph:
         return True
 
     def _performed(self, done: Done) -> None:
-        """Publish the goals of trips that other interfaces have started."""
+        """Abort goals of a world that is gone; publish goals of other interfaces."""
         operation = done.operation
+        if isinstance(operation, REPLACING) and done.result is not False:
+            self._abort_goals(operation)
         if done.caller.source == SOURCE or not isinstance(
             operation, (SendRobots, DockRobots)
         ):
@@ -434,6 +460,19 @@ class RosGraph:
             # Goals of ROS have a heading: without one, it is the direction to the goal.
             th = heading[0] if heading else atan2(y - at.y, x - at.x)
             member.choices.publish_goal(Pose(x, y, th))
+
+    def _abort_goals(self, operation: object) -> None:
+        """Abort goals of robots after they were put back, or the map was replaced."""
+        names = None
+        if isinstance(operation, Reset):
+            if not operation.starts:
+                return
+            names = operation.names
+        was_reset = isinstance(operation, (Reset, Stop))
+        why = f"the world was {'reset' if was_reset else 'replaced'}"
+        for name, member in self._members.items():
+            if member.actions is not None and (names is None or name in names):
+                self._drivers.run(member.actions.abort, why)
 
     # -- publishing
 

@@ -249,8 +249,8 @@ class Actions(Protocol):
         """Continue the goals after a step."""
         ...
 
-    def close(self) -> None:
-        """End all goals."""
+    def abort(self, why: str) -> None:
+        """Abort all goals, with a text for clients, and stop the robot."""
         ...
 
 

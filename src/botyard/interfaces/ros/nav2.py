@@ -42,6 +42,11 @@ FEEDBACK_S: Final = 0.1
 """Least simulated time between two messages of feedback, s."""
 MAX_POSES: Final = 10_000
 """Largest number of poses of a path to follow."""
+MAX_PLAN_POSES: Final = 10_000
+"""Largest number of poses between the corners of a path that is sent.
+
+The poses of a longer path have a larger spacing than `SPACING_M`.
+"""
 SMOOTH_M: Final = 0.005
 """Greatest distance of a path that is followed from the path of a goal, m."""
 METHOD: Final = "a_star_ps"
@@ -56,17 +61,45 @@ _PLANNING: Final = {
 
 
 class _Codes(NamedTuple):
-    """Codes of the result of an action that drives: as a last resort, and for frames."""
+    """Codes of an action: as a last resort, for frames, poses, and far places."""
 
     unknown: Code
     frame: Code
+    invalid: Code
+    outside: Code
 
 
 _CODES: Final = {
-    "NavigateToPose": _Codes(Code.UNKNOWN, Code.TF_ERROR),
-    "NavigateThroughPoses": _Codes(Code.THROUGH_UNKNOWN, Code.THROUGH_TF_ERROR),
-    "FollowPath": _Codes(Code.CONTROLLER_UNKNOWN, Code.CONTROLLER_TF_ERROR),
+    "NavigateToPose": _Codes(
+        Code.UNKNOWN, Code.TF_ERROR, Code.UNKNOWN, Code.GOAL_OUTSIDE_MAP
+    ),
+    "NavigateThroughPoses": _Codes(
+        Code.THROUGH_UNKNOWN,
+        Code.THROUGH_TF_ERROR,
+        Code.THROUGH_UNKNOWN,
+        Code.GOAL_OUTSIDE_MAP,
+    ),
+    "ComputePathToPose": _Codes(
+        Code.NO_VALID_PATH,
+        Code.PLANNER_TF_ERROR,
+        Code.PLANNER_UNKNOWN,
+        Code.GOAL_OUTSIDE_MAP,
+    ),
+    "FollowPath": _Codes(
+        Code.CONTROLLER_UNKNOWN,
+        Code.CONTROLLER_TF_ERROR,
+        Code.INVALID_PATH,
+        Code.INVALID_PATH,
+    ),
 }
+
+
+class _Refused(Exception):
+    """A goal is refused, with a code and a text."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class _Task(NamedTuple):
@@ -136,12 +169,13 @@ class Nav2Actions:
                 topic(snake_case(name)),
                 f"{PACKAGE}/{name}",
                 context.types,
-                about[name][0],
+                partial(self._execute, about[name][0]),
                 stamp=context.stamp,
                 clock=wall.monotonic,
                 defer=defer,
                 about=about[name][1],
                 operation=GoTo,
+                canceled=self._cancel,
             )
             for name in actions(context.types.distro)
         ]
@@ -165,65 +199,63 @@ class Nav2Actions:
         if task is None:
             return
         codes = _CODES[task.action]
-        if not task.goal.is_active:
-            self._task = None
-        elif task.goal.is_canceling:
-            self._stop(task)
-            self._end(task.goal, Status.CANCELED, Code.NONE, "")
+        if task.goal.is_canceling or not task.goal.is_active:
+            self._end(Status.CANCELED, Code.NONE, "")
         elif trip is None or self._current() is not task.program:
             text = "another controller drives the robot"
-            self._end(task.goal, Status.ABORTED, codes.unknown, text)
+            self._end(Status.ABORTED, codes.unknown, text)
         elif trip.state is TripState.ARRIVED:
-            self._end(task.goal, Status.SUCCEEDED, Code.NONE, "")
+            self._end(Status.SUCCEEDED, Code.NONE, "")
         elif trip.state is TripState.NO_PATH:
-            self._stop(task)
             follows = task.action == "FollowPath"
             code = Code.NO_VALID_CONTROL if follows else self._why(trip)
-            self._end(task.goal, Status.ABORTED, code, trip.message)
+            self._end(Status.ABORTED, code, trip.message)
         elif task.action == "FollowPath" and trip.state is TripState.BLOCKED:
             # The behavior tree of a client plans again, not this action.
-            self._stop(task)
             text = "the robot makes no progress on the path"
-            self._end(task.goal, Status.ABORTED, Code.FAILED_TO_MAKE_PROGRESS, text)
+            self._end(Status.ABORTED, Code.FAILED_TO_MAKE_PROGRESS, text)
         else:
             self._feedback(task, trip)
 
-    def close(self) -> None:
-        """End the goal of a robot that was removed."""
+    def abort(self, why: str) -> None:
+        """Abort the present goal, if there is one, and stop the robot.
+
+        Parameters
+        ----------
+        why : str
+            Reason for the client.
+        """
         if self._task is not None:
-            code = _CODES[self._task.action].unknown
-            self._end(self._task.goal, Status.ABORTED, code, "the robot is gone")
+            self._end(Status.ABORTED, _CODES[self._task.action].unknown, why)
 
     # -- work of goals
+
+    def _execute(self, work: Callable[[Goal], None], goal: Goal) -> None:
+        """Execute a goal; a refused goal leaves the present goal as it is."""
+        try:
+            work(goal)
+        except _Refused as error:
+            goal.end(Status.ABORTED, error_code=int(error.code), error_msg=str(error))
 
     def _navigate(self, action: str, goal: Goal) -> None:
         """Execute a goal of NavigateToPose or NavigateThroughPoses."""
         request = goal.request
         poses = request.poses if hasattr(request, "poses") else [request.pose]
-        self._preempt()
-        wrong = self._wrong_frame(poses)
-        if wrong:
-            self._end(goal, Status.ABORTED, _CODES[action].frame, wrong)
-            return
-        goals = tuple(tuple(_pose(one.pose)) for one in poses)
+        goals = tuple(map(tuple, self._poses(action, poses)))
+        self._check_place(self._robot.truth, Code.START_OUTSIDE_MAP, "start")
         self._drive(action, goal, len(poses), _CODES[action].unknown, goals=goals)
 
     def _follow(self, goal: Goal) -> None:
         """Execute a goal of FollowPath."""
         path = goal.request.path
-        self._preempt()
-        wrong = self._wrong_frame([path])
-        if wrong:
-            self._end(goal, Status.ABORTED, Code.CONTROLLER_TF_ERROR, wrong)
-            return
-        poses = [_pose(one.pose) for one in path.poses[: MAX_POSES + 1]]
-        if not 1 <= len(poses) <= MAX_POSES:
+        self._check_frame("FollowPath", path)
+        if not 1 <= len(path.poses) <= MAX_POSES:
             text = f"expected a path of 1 to {MAX_POSES} poses, found {len(path.poses)}"
-            self._end(goal, Status.ABORTED, Code.INVALID_PATH, text)
-            return
-        corners = np.array([pose[:2] for pose in poses])
-        if np.isfinite(corners).all():
-            corners = simplified(corners, SMOOTH_M, MAX_CORNERS)
+            raise _Refused(Code.INVALID_PATH, text)
+        poses = self._poses("FollowPath", path.poses, has_frames=False)
+        corners = simplified(
+            np.array([pose[:2] for pose in poses]), SMOOTH_M, MAX_CORNERS
+        )
         self._drive(
             "FollowPath",
             goal,
@@ -233,26 +265,21 @@ class Nav2Actions:
             path=tuple(map(tuple, corners.tolist())),
         )
 
-    def _preempt(self) -> None:
-        """End the present goal, whose place a new one takes.
-
-        As Nav2's servers do, with an empty result (nav2_util, simple_action_server.hpp).
-        """
-        before, self._task = self._task, None
-        if before is not None and before.goal.is_active:
-            self._end(before.goal, Status.ABORTED, Code.NONE, "another goal came")
-
     def _drive(
         self, action: str, goal: Goal, total: int, refused: Code, **trip: Any
     ) -> None:
-        """Start a trip; end the goal with a code if the trip is refused."""
+        """Start a trip, which takes the place of the present one."""
         try:
             self._c.do(GoTo(robot=self._robot.name, **trip))
         except BotyardError as error:
-            self._end(goal, Status.ABORTED, refused, str(error))
-            return
+            raise _Refused(refused, str(error)) from None
+        # The goal before ends as in Nav2's servers, with an empty result (nav2_util,
+        # simple_action_server.hpp).
+        canceled = self._task is not None and self._task.goal.is_canceling
+        status = Status.CANCELED if canceled else Status.ABORTED
+        self._end(status, Code.NONE, "" if canceled else "another goal came")
         if not total:
-            self._end(goal, Status.SUCCEEDED, Code.NONE, "")
+            goal.end(Status.SUCCEEDED, error_code=int(Code.NONE), error_msg="")
             return
         self._task, self._told = _Task(goal, action, self._current(), total), -math.inf
 
@@ -276,22 +303,19 @@ class Nav2Actions:
     def _compute(self, goal: Goal) -> None:
         """Execute a goal of ComputePathToPose."""
         request, robot = goal.request, self._robot
-        poses = [request.goal, *([request.start] if request.use_start else [])]
-        wrong = self._wrong_frame(poses)
-        if wrong:
-            self._end(goal, Status.ABORTED, Code.PLANNER_TF_ERROR, wrong)
-            return
-        end = _pose(request.goal.pose)
-        start = _pose(request.start.pose) if request.use_start else robot.truth
+        (end,) = self._poses("ComputePathToPose", [request.goal])
+        start: Pose = robot.truth
+        if request.use_start:
+            (start,) = self._poses("ComputePathToPose", [request.start], is_start=True)
+        else:
+            self._check_place(start, Code.START_OUTSIDE_MAP, "start")
         begin = wall.perf_counter()
         try:
             path = self._planned(start, end)
         except NoPathError as error:
-            self._end(goal, Status.ABORTED, _PLANNING[error.reason], str(error))
-            return
+            raise _Refused(_PLANNING[error.reason], str(error)) from None
         except BotyardError as error:
-            self._end(goal, Status.ABORTED, Code.NO_VALID_PATH, str(error))
-            return
+            raise _Refused(Code.NO_VALID_PATH, str(error)) from None
         points = [(x, y) for x, y in path.tolist()]
         goal.end(
             Status.SUCCEEDED,
@@ -302,23 +326,72 @@ class Nav2Actions:
     def _current(self) -> object:
         return self._c.hub.sim.core.programs.all.get(self._robot.name, (None,))[-1]
 
-    def _stop(self, task: _Task) -> None:
+    def _cancel(self) -> None:
+        """End the present goal if a client has canceled it, also without a step."""
+        if self._task is not None and self._task.goal.is_canceling:
+            self._end(Status.CANCELED, Code.NONE, "")
+
+    def _end(self, status: Status, code: Code, text: str) -> None:
+        """End the present goal, if there is one, and its trip."""
+        task, self._task = self._task, None
+        if task is None:
+            return
         # Another controller must not be ended.
-        if self._current() is task.program:
+        if status is not Status.SUCCEEDED and self._current() is task.program:
             self._c.do(GoTo(robot=self._robot.name, goals=()))
+        task.goal.end(status, error_code=int(code), error_msg=text)
 
-    def _end(self, goal: Goal, status: Status, code: Code, text: str) -> None:
-        if self._task is not None and goal is self._task.goal:
-            self._task = None
-        goal.end(status, error_code=int(code), error_msg=text)
+    def _poses(
+        self,
+        action: str,
+        messages: Sequence[Any],
+        *,
+        has_frames: bool = True,
+        is_start: bool = False,
+    ) -> list[Pose]:
+        """Return poses of a request, or refuse it.
 
-    def _wrong_frame(self, poses: Sequence[Any]) -> str:
-        """Return why poses cannot be used; empty if they can."""
-        for pose in poses:
-            frame = str(pose.header.frame_id)
-            if frame not in ("", MAP):
-                return f'expected poses in the frame "{MAP}", found {shown(frame)}'
-        return ""
+        Parameters
+        ----------
+        action : str
+            Name of the action.
+        messages : sequence of geometry_msgs/PoseStamped
+            The poses.
+        has_frames : bool
+            Whether each pose states its frame.
+        is_start : bool
+            Whether they are the start of a path, in place of its end.
+        """
+        codes = _CODES[action]
+        far = Code.START_OUTSIDE_MAP if is_start else codes.outside
+        poses = []
+        for message in messages:
+            if has_frames:
+                self._check_frame(action, message)
+            pose = _pose(message.pose)
+            if not all(map(math.isfinite, pose)):
+                text = f"expected finite numbers of a pose, found {_shown(pose)}"
+                raise _Refused(codes.invalid, text)
+            self._check_place(pose, far, "start" if is_start else "goal")
+            poses.append(pose)
+        return poses
+
+    def _check_frame(self, action: str, message: Any) -> None:
+        frame = str(message.header.frame_id)
+        if frame not in ("", MAP):
+            text = f'expected poses in the frame "{MAP}", found {shown(frame)}'
+            raise _Refused(_CODES[action].frame, text)
+
+    def _check_place(self, pose: Sequence[float], code: Code, what: str) -> None:
+        """Refuse a place for which the costmap would have to grow far."""
+        robot = self._robot
+        x0, y0, x1, y1 = robot.simulation.core.floors.extent(robot.truth)
+        if not (x0 <= pose[0] <= x1 and y0 <= pose[1] <= y1):
+            text = (
+                f"the {what} is outside of the map: expected x from {x0:g} to {x1:g} m "
+                f"and y from {y0:g} to {y1:g} m, found {_shown(pose)}"
+            )
+            raise _Refused(code, text)
 
     # -- messages
 
@@ -374,9 +447,14 @@ class Nav2Actions:
             Heading of the last pose, rad; by default along the path.
         """
         poses: list[Pose] = []
+        length = sum(
+            hypot(bx - ax, by - ay)
+            for (ax, ay), (bx, by) in itertools.pairwise(corners)
+        )
+        spacing = max(SPACING_M, length / MAX_PLAN_POSES)
         for (ax, ay), (bx, by) in itertools.pairwise(corners):
             away = hypot(bx - ax, by - ay)
-            count = max(1, math.ceil(away / SPACING_M))
+            count = max(1, math.ceil(away / spacing))
             heading = atan2(by - ay, bx - ax)
             poses += [
                 Pose(ax + s * (bx - ax), ay + s * (by - ay), heading)
@@ -400,6 +478,11 @@ def _pose(message: Any) -> Pose:
         float(message.position.y),
         yaw_of(message.orientation),
     )
+
+
+def _shown(pose: Sequence[float]) -> str:
+    """Return the numbers of a pose as text."""
+    return "(" + ", ".join(f"{number:g}" for number in pose) + ")"
 
 
 __all__ = ["Nav2Actions"]

@@ -181,6 +181,8 @@ class ActionServer:
         Operation of the control surface.
     unbegun : callable, optional
         Returns the fields of the result of a goal that was cancelled before it started.
+    canceled : callable, optional
+        Called soon after a request to cancel goals has been accepted.
     """
 
     def __init__(
@@ -196,9 +198,11 @@ class ActionServer:
         about: str,
         operation: type[Any] | None = None,
         unbegun: Callable[[], dict[str, Any]] = dict,
+        canceled: Callable[[], None] | None = None,
     ) -> None:
         self._types = types
         self._unbegun = unbegun
+        self._canceled = canceled
         self._execute = execute
         self._stamp = stamp
         self._clock = clock
@@ -356,6 +360,10 @@ class ActionServer:
             goal.status = Status.CANCELING
         if chosen:
             self._changed()
+            # No step may follow that would notice it. The client must get its answer
+            # before the result.
+            if self._canceled is not None:
+                self._defer(self._canceled)
         code = (
             # As in rcl, a request for several goals is not an error if there is no such
             # goal.
