@@ -372,7 +372,9 @@ class LookBack:
 
     def _show_present(self, viewer: Viewer) -> None:
         """Show the present to a viewer again."""
-        if self._pasts.pop(viewer, None) is not None:
+        past = self._pasts.pop(viewer, None)
+        if past is not None:
+            self._present.replace(past.source)
             _, schema = self._present.schema()
             viewer.send_encoded(schema)
             self._present.changed()

@@ -226,6 +226,10 @@ class ViewSource:
 
         return self._map_name
 
+    def replace(self, other: ViewSource) -> None:
+        """Answer the name of another source's map, which a page may still ask for."""
+        self._old_map_names.append(other.map_name())
+
     def is_map_name(self, name: str) -> bool:
         """Return whether a name is one of the present map, or of one shortly before it.
 
