@@ -115,8 +115,8 @@ def test_an_earlier_moment_has_the_heat_of_the_minutes_before(browser: Browser) 
         one.until("__sim.heat?.result")
         one.js("__sim.timeline.seek(4)")
         expect(heat).to_contain_text("in the minutes before")
-        one.until("__sim.heat.result.duration < 5")
-        assert one.js("__sim.heat.result.total") > 3
+        # The result of the present, which may still be there, has counted less.
+        one.until("__sim.heat.result.duration < 5 && __sim.heat.result.total > 3")
         assert heat.locator("option[value=seen]").is_disabled()
         one.press("Escape")
         expect(heat).to_contain_text("counted for")
