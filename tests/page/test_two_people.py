@@ -67,9 +67,10 @@ def test_a_hold_ends_with_the_connection(browser: Browser) -> None:
             each.press("h")
         one.drag((-2, 0), (-2, 2), drop=False)
         simulator.wait(lambda: "ann" in simulator.robot_servers.control.held)
+        # The connection ends after the last movement of the drag.
+        other.until("Math.abs(__sim.world.pose(0)[1] - 2) < 0.1")
         one.js("__sim.connection.close()")
         simulator.wait(lambda: not simulator.robot_servers.control.held)
-        other.until("Math.abs(__sim.world.pose(0)[1] - 2) < 0.1")
         other.drag((-2, 2), (0, -2))
         simulator.wait(lambda: abs(sim.robots["ann"].truth.y + 2) < 0.1)
 
