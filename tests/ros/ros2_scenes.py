@@ -103,12 +103,18 @@ class Spinning:
     def wait(
         self, holds: Callable[[], Any], what: Any = "", seconds: float = PATIENCE_S
     ) -> Any:
-        """Spin until a value is true, and return it."""
-        end = time.monotonic() + seconds
+        """Spin until a value is true, and return it.
+
+        Time in which this process is stopped (SIGSTOP) does not count.
+        """
+        left, before = seconds, time.monotonic()
         while not (value := holds()):
             said = what() if callable(what) else what
-            assert time.monotonic() < end, f"{self.name}: {said}"
+            assert left > 0, f"{self.name}: {said}"
             self.turn(0.02)
+            now = time.monotonic()
+            left -= min(now - before, 1.0)
+            before = now
         return value
 
     def done(self, future: Any, what: Any = "") -> Any:

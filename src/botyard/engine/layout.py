@@ -366,8 +366,8 @@ class Bodies(NamedTuple):
         Displacement of this step beyond the final velocity times dt, for exact ramps, m, m,
         rad. Workspace of a step.
     feels : (n,) int8
-        Bit 0: `State.contact` is written for the body; otherwise it stays 0. Bit 1:
-        `Bins.met` is written for it.
+        Bit 0: each step writes `State.contact` of the body, which stays 0 without this
+        bit. Bit 1: each step writes `Bins.met` of the body.
     placed : (n, 6) float64
         Pose for which `world` holds each body's corners: x, y, heading, its cosine and
         sine; and its `State.mask` then. NaN: not yet.

@@ -168,7 +168,7 @@ def fill_slots(
             flags[count, JAMMED],
         ) = (
             m.control[i],
-            # The other bit requests notes of obstacles, which need no sectors.
+            # Bit 0 of `feels` requests contact sectors. The solver ignores bit 1.
             int(m.feels[i]) & 1,
             0,
             -1,

@@ -50,7 +50,7 @@ The poses of a longer path have a larger spacing than `SPACING_M`.
 SMOOTH_M: Final = 0.005
 """Greatest distance of a path that is followed from the path of a goal, m."""
 METHOD: Final = "a_star_ps"
-"""Method of planning: theta* is up to 30 times as slow, and at most 3 % shorter."""
+"""Method of planning: theta* takes up to 30 times as long for paths 3 % shorter."""
 _PLANNING: Final = {
     Obstruction.START_OUTSIDE: Code.START_OUTSIDE_MAP,
     Obstruction.GOAL_OUTSIDE: Code.GOAL_OUTSIDE_MAP,
