@@ -7,13 +7,12 @@ steps later: copy values to keep them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from botyard.engine.layout import State
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Snapshot:
+class Snapshot(NamedTuple):
     """State of all bodies after a step.
 
     Attributes
