@@ -41,7 +41,7 @@ TWICE_GOLDEN = np.uint64(2 * int(GOLDEN) & (2**64 - 1))
 
 
 class Noise(NamedTuple):
-    """Range errors of a bundle.
+    """Range errors of a bundle (beams from one origin, with the same limits and errors).
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Noise(NamedTuple):
     std : float
         Standard deviation of the Gaussian error, m.
     share : float
-        Its part in proportion to the range.
+        Part of the standard deviation that grows with the range: its ratio to the range.
     """
 
     half: float
@@ -275,7 +275,7 @@ def run_end(fans: Fans, b: int, end: int) -> int:
     Returns
     -------
     int
-        First bundle after the run; `b` if not even bundle `b` is so simple.
+        First bundle after the run; `b` if bundle `b` does not meet these conditions.
     """
     first = b
     # The loop without branches is worthwhile for the most frequent kind of error only.

@@ -20,7 +20,9 @@ MIN_COMPONENT = 1e-12
 BEARING_ERROR = 2e-5
 """Bound of the error of `about_atan2`, rad."""
 SECTORS = 32
-"""Number of directions in which a device notes the reach of its beams; see `sector_of`.
+"""Number of sectors of directions around a device; see `sector_of`.
+
+For each sector, `Beams.reach` has the longest range of the beams in it.
 """
 
 
@@ -58,14 +60,15 @@ class Fans(NamedTuple):
     r_noise, a_noise : (n_bundles,) float64
         Half-widths of the uniform errors of range, m, and bearing, rad.
     r_std, r_share : (n_bundles,) float64
-        Standard deviation of the Gaussian error of range, m, and its part in proportion to
-        the range. Both add up as variances.
+        Standard deviation of the Gaussian error of range, m, and standard deviation of a
+        second one, as a ratio to the range. Both add up as variances.
     missing : (n_bundles,) float64
         Fraction of readings without a return, 0 … 1.
     bright_range, bright_cos : (n_bundles,) float64
-        Highest range, m, and least cosine of the incidence of bright returns.
+        Highest range, m, and least cosine of the incidence, at which reflectors are
+        recognized.
     bright_as : (n_bundles,) int16
-        Reported value of a laser return of 2.
+        Value that is reported for a plain reflector, whose laser return is 2.
     readings : (n_bundles + 1,) int64
         Bundle b gives readings[b + 1] − readings[b] readings. A bundle with one reading
         and several beams gives the shortest range.
@@ -329,7 +332,7 @@ def sector_of(x: float, y: float) -> int:
     Parameters
     ----------
     x, y : float
-        Vector of any length, in the frame in which sectors count: of the body.
+        Vector of any length, in the frame of the body that carries the device.
     """
     ax, ay = abs(x), abs(y)
     # The bound protects a zero vector from a division by 0.

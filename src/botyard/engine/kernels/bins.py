@@ -1,6 +1,6 @@
 """Bins: bodies sorted into coarse cells once per step (counting sort).
 
-See reference performance.md §3.3. Allocates nothing.
+Nothing is allocated in a step.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from botyard.engine.layout import Bins, Bodies, State
 MIN_CELL = 2.0
 """Least edge of a cell, m."""
 Extent = tuple[float, float, float, float, float, float]
-"""Type of the space that bodies take, see `measure_extent`."""
+"""Type of the extent of bodies, see `measure_extent`."""
 
 
 @merged_kernel
 def measure_extent(
     state: State, bodies: Bodies, dt: float, first: int, end: int
 ) -> Extent:
-    """Return the space that bodies take.
+    """Return the extent of bodies: greatest radius and speed, and bounds of their centres.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def sort_into_bins(
         Duration of the step, s, for the distances in `Bins.reach`. In a second call
         within a step it is negative, and `Bins.reach` stays unchanged.
     extent : tuple of float
-        Space that all bodies take, see `measure_extent`.
+        Extent of all bodies, see `measure_extent`.
     """
     pose, mask, radius = state.pose, state.mask, bodies.radius
     n = pose.shape[0]

@@ -26,7 +26,7 @@ A larger one postpones the next search, but finds more bodies.
 
 @inline_kernel
 def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, float]:
-    """Note in `Grid.near` the solid segments near a place.
+    """Write the solid segments near a place to `Grid.near`.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
 def near_bodies(
     bodies: Bodies, bins: Bins, row: int, x: float, y: float, reach: float
 ) -> int:
-    """Note in `Bodies.near` the other solid bodies near a place.
+    """Write the rows of the other solid bodies near a place to `Bodies.near`.
 
     Parameters
     ----------

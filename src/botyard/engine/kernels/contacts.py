@@ -130,7 +130,8 @@ def add_contacts(
         Workspace of the step. `point` has the contacts and their normal. In-place:
         `touch`, `ends` and `key`; the caller must have checked the room.
     a, b : int
-        Slots of the contacts; the normal points from a to b.
+        Rows of `Workspace.slots`: the two bodies in contact. The normal points from a to
+        b.
     ids : tuple of uint64
         Uid of the first body, uid of the second one or hash of the wall, and feature.
     n : int

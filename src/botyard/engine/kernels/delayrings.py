@@ -1,4 +1,7 @@
-"""Rings of values that wait until they are due, and cycles of rates."""
+"""Ring buffers of delayed values, and the steps at which a device with a rate acts.
+
+A value is available from the step at which it is due. Cycles are the steps of a rate.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ be slightly less.
 FIRST, COUNT = 0, 1
 """Header of a ring: index of its first used slot, and number of used slots."""
 DUE, SINCE = 0, 1
-"""Times of a slot, steps."""
+"""Columns of a slot: step from which its value is available, and step at which it was
+sent or measured.
+"""
 
 
 @inline_kernel

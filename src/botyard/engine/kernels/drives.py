@@ -119,7 +119,7 @@ def pd_speed(p: float, d: float, error: float, h: float) -> float:
     Parameters
     ----------
     p, d : float
-        Gains: 1/s, and a number.
+        Gains: `p` in 1/s, `d` without unit.
     error : float
         Distance to the goal, m, or angle to it, rad.
     h : float
@@ -222,7 +222,7 @@ def place(
         `Workspace.slots` and `Workspace.flags`. In-place: bounds, and cosine and sine
         of the heading.
     s : int
-        Slot.
+        Row of `slots` and `flags`: the body.
     piece_start, corner_start : (n + 1,) int64, (n_pieces + 1,) int64
         Arrays of `MassShapes`.
     local : (n_corners, 4) float64

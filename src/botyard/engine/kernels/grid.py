@@ -1,7 +1,6 @@
 """Grid of the static world: segments of each cell, and free space around each cell.
 
-Method and figures: reference performance.md §2–3. All except `wall_distance` runs when
-a map is loaded, never in a step.
+All except `wall_distance` runs when a map is loaded, never in a step.
 """
 
 from __future__ import annotations

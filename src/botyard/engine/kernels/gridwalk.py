@@ -1,7 +1,7 @@
 """Beams that walk through the grid of the static world.
 
 They jump from cell to cell over free squares, and test the walls of the cells they
-enter. Method and figures: reference performance.md §2–3.
+enter.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
     Parameters
     ----------
     grid : Grid
-        Static world. In a plain grid the entry does not matter.
+        Static world. In a plain grid all entries have the return 1, and the entry does
+        not matter.
     beams : Beams
         Beams of the device. In-place: `raw`, m, `bright`, and `cosine` at reflectors.
     j : int

@@ -181,7 +181,7 @@ def look(
     reach : float
         Length of the rays, m.
     mask : int
-        Visible class of walls.
+        `Visible` classes of the walls that end a ray.
     ranges : (k,) float64 array
         Output, m; `reach` if nothing is hit.
     rows : (k,) int64 array

@@ -165,7 +165,8 @@ def prepare_impulses(
 ) -> None:
     """Prepare the impulses of a substep.
 
-    In order: bounces by the velocities before; bounds; forces; previous impulses.
+    Compute the speeds of restitution from the present velocities, then bound the impulses.
+    After that, apply forces, and apply the impulses of the previous substep.
 
     Parameters
     ----------

@@ -2,11 +2,12 @@
 
 A mover cannot yield. Between two movers, or between a mover and a wall, no impulses
 fulfil all conditions: they would grow with each round. Three rules keep them finite.
-The impulse of a moving mover is bounded by the needs of the bodies before it
-(`bound_islands`). A mover makes no body faster than an elastic impact does, and what
-reaches a bound starts the next substep without impulses (`limit_islands`). A mover that
-presses into something that does not yield is stopped (`botyard.engine.kernels.jams`).
-Allocates nothing; one thread.
+The impulse of a moving mover is bounded by the impulse that the bodies in front of it
+need (`bound_islands`). A mover makes no body faster than an elastic impact does, and an
+island that reaches a bound starts the next substep without impulses (`limit_islands`).
+A mover that presses into something that does not yield is stopped
+(`botyard.engine.kernels.jams`). A slot is a row of `Workspace.slots`: a body that takes
+part in the step. Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -59,15 +60,15 @@ from botyard.engine.masslayout import (
 )
 
 IMPACT_RATIO = 2.0
-"""Highest ratio of the speeds of a pushed body at rest and its mover.
+"""Highest speed of a body that a mover pushes from rest, as a ratio to the mover's speed.
 
-It is the ratio of an elastic impact with an infinite mass.
+It is the ratio after an elastic impact of an infinite mass.
 """
 MAX_LEVERAGE = 4.0
 """Highest impulse of a mover, relative to the necessary one.
 
 The necessary impulse brings all pushed bodies to their highest speed against forces.
-Levers and wedges need more than one.
+Through levers and wedges, a mover needs more than that.
 """
 
 
@@ -80,7 +81,7 @@ def is_pusher(slots: F8, flags: I8, s: int) -> bool:
     slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
         `Workspace.slots` and `Workspace.flags`.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     """
     return flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0
 
@@ -94,7 +95,7 @@ def is_stopped(flags: I8, s: int) -> bool:
     flags : (p, FLAGS) int64
         `Workspace.flags`.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     """
     return flags[s, KIND] == MOVER and flags[s, JAMMED] >= 0
 
@@ -110,7 +111,7 @@ def contact_velocity(
     slots : (p, SLOTS) float64
         `Workspace.slots`.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     touch : (k, TOUCHES) float64
         `Workspace.touch`.
     t : int
@@ -131,7 +132,7 @@ def island_of(flags: I8, s: int) -> int:
     flags : (p, FLAGS) int64
         `Workspace.flags`. Each slot refers to another one of its island, or to itself.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     """
     # The search needs no path compression, because islands of few bodies are shallow.
     while flags[s, ISLAND] != s:

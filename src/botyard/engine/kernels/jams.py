@@ -1,5 +1,7 @@
 """Touched sectors in a substep, and movers that press into things that cannot move.
 
+A slot is a row of `Workspace.slots`: a body that takes part in the step.
+
 Allocates nothing; one thread.
 """
 
@@ -66,7 +68,7 @@ The distance that it covers in 1.5 substeps is added. The overlap must also grow
 
 @merged_kernel
 def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
-    """Note the bearing from which a slot is touched, in the form of `State.contact`.
+    """Set the bit of the bearing at which a body is touched, as in `State.contact`.
 
     Parameters
     ----------
@@ -75,9 +77,9 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
     bits : (p,) uint64
         `Workspace.bits`. In-place.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     x, y : float
-        Contact from the slot's centre of mass, in world axes, m.
+        Point of contact relative to the body's centre of mass, in world axes, m.
     """
     # Without `FEELS` no reader needs the bearing, and an arctangent is expensive.
     if flags[s, FEELS]:
@@ -94,16 +96,15 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 
 @merged_kernel
 def moves_into(slots: F8, s: int, touch: F8, t: int, side: int) -> bool:
-    """Return whether a slot of a contact moves into the other one.
-
-    The other one is taken as standing still.
+    """Return whether a body would move into its partner in a contact if the partner stood
+    still.
 
     Parameters
     ----------
     slots : (p, SLOTS) float64
         `Workspace.slots`.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     touch : (k, TOUCHES) float64
         `Workspace.touch`.
     t : int
@@ -146,7 +147,7 @@ def jam_movers(
     touches : int
         Number of contacts.
     k, substeps : int
-        Number of this substep, from 0 on, and of all.
+        Number of this substep, from 0 on, and number of all substeps.
     """
     for s in range(count):
         if flags[s, KIND] == MOVER:
@@ -202,7 +203,7 @@ def jam_movers(
 def note_contacts(
     slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int
 ) -> None:
-    """Note the touched sectors of all slots in this substep.
+    """Write the sectors in which all bodies are touched in this substep.
 
     Parameters
     ----------

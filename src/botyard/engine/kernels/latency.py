@@ -43,7 +43,7 @@ LATENCY_DRAWS = 2 << 32
 Draws of ranges, bearings and missing readings precede it.
 """
 LATENCY, JITTER, RATE, SCALE = 0, 1, 2, 3
-"""Columns of the properties of a command channel; there are three scales.
+"""Columns of the properties of a command channel; `SCALE` is the first of three scales.
 
 The properties of readings are the first three columns.
 """
@@ -52,7 +52,8 @@ RING, ROOM, VALUES, WIDTH = 0, 1, 2, 3
 ALL, NEW, LATE = 0, 1, 2
 """Selections of range devices.
 
-All devices; late devices that have not measured yet; all late devices.
+`ALL`: all devices. `NEW`: late devices (see `is_late`) that have not measured yet.
+`LATE`: all late devices.
 """
 
 
@@ -78,7 +79,7 @@ class Lateness(NamedTuple):
         Properties of readings: `LATENCY` and `JITTER`, s; `RATE` of measurements, Hz, 0: in
         each step.
     late_times : (d, 1 + l, 2) int64
-        Rings of readings; the first one is available.
+        Rings of readings; the oldest reading of a ring is the available one.
     late : (l · r,) float64
         Readings, m: r for each slot.
     late_bright : (l · r,) int16
@@ -172,7 +173,7 @@ def drop_all(late: Lateness) -> None:
 def take_commands(
     state: State, late: Lateness, is_new: bool, seed: np.uint64, tick: int, dt: float
 ) -> None:
-    """Write the targets of a step.
+    """Write the targets of robots whose commands take effect in a step.
 
     Parameters
     ----------
@@ -193,8 +194,8 @@ def take_commands(
     for i in range(late.command.shape[0]):
         ring = late.sent_times[i]
         if (
-            # Commands under way must still arrive after the latency was set to 0, hence
-            # the look at the count.
+            # Commands under way must still arrive after the latency was set to 0, so the
+            # ring must be empty.
             late.channel[i, LATENCY] <= 0.0
             and ring[0, COUNT] == 0
             and not is_slower(late.channel[i, RATE], dt)
@@ -372,7 +373,8 @@ def exchange(
     late, late_bright : (V,) float64, (V,) int16
         Readings under way, m, and their laser returns. In-place.
     at, stride : int
-        Place of the first slot in `late`, and distance of slots.
+        Index in `late` of the readings in the first slot, and number of elements from
+        one slot to the next.
     count : int
         Number of readings of the device.
     first : int

@@ -518,7 +518,8 @@ def cast_bundle(
             output.bright[at + e * n + i] = 0
         if is_missing(fans.missing[b], key, j):
             continue
-        # The sweep ends now.
+        # The last beam of a sweep is cast now. With a negative pause, the sweep runs
+        # from the last beam to the first.
         age = (n - 1 - i) * pause if pause > 0.0 else -i * pause
         error = 0.0
         if fans.a_noise[b] > 0.0:

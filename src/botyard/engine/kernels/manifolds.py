@@ -96,7 +96,7 @@ def feature_key(
     turned : int
         1 if an edge of the second body provided the normal, otherwise 0.
     edge, other : int
-        That edge, and the edge of the other one, within their pieces.
+        Number of that edge in its piece, and number of the facing edge in the other piece.
     end : int
         End of the other edge, 0 or 1.
     """
@@ -116,7 +116,7 @@ def clip_edge(
 ) -> int:
     """Clip an edge to the length of the edge that faces it.
 
-    Only ends that are not beyond the latter edge are kept.
+    Keep only points on the facing edge, or behind it, within its polygon.
 
     Parameters
     ----------

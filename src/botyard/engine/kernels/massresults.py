@@ -316,13 +316,15 @@ def keep_resting(m: Moving, mass: MassState, i: int) -> None:
 
 @kernel
 def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
-    """Write the poses of all bodies to `mass`, and clear values of other roles.
+    """Write the poses of all bodies to `mass`, and clear values that do not apply to them.
+
+    A body that is no mover has no overlap, and only an awake or sleeping body has a wrench.
 
     Parameters
     ----------
     m, mass, work
         See `step_masses`. In-place: `mass`. Bodies that are not solid get NaN, so that
-        they count as placed when they become solid.
+        they count as new bodies when they become solid.
     """
     for i in range(m.pose.shape[0]):
         there = work.kind[i] != NOTHING

@@ -141,8 +141,8 @@ def ramp_lead(
 ) -> float:
     """Return the integral of a ramping velocity beyond the final one times dt.
 
-    The velocity ramps at once, then stays. A snap to `after` is treated in the same
-    way.
+    The velocity ramps from the start of the step, then stays at `after`. A jump to
+    `after` (see `ramp`) is treated in the same way.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float
 
     It is the highest allowed one that can still stop at the target: the largest v with
     v·dt + v²/(2·decel) ≤ abs(remaining). One more step at v and then braking ends
-    exactly at the target. So v² ≤ 2·decel·remaining always holds (decisions, "MOVE"),
-    and the ramp never has to brake harder than `decel`.
+    exactly at the target. So v² ≤ 2·decel·remaining always holds, and the ramp never has
+    to brake harder than `decel`.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def steers(drive: int) -> bool:
 
 @kernel
 def steering_target(state: State, i: int, dt: float) -> float:
-    """Return the steering angle that a body aims at, rad, within no limits.
+    """Return the steering angle that a body aims at, before limits, rad.
 
     It follows from a steering angle, or from the curvature of a turn rate at the
     commanded speed: δ = atan(L·ω/v). A heading is reached by an arc at the present
@@ -494,7 +494,7 @@ def plan_steering(
 
 @kernel
 def plan_slides(state: State, bodies: Bodies, dt: float, first: int, end: int) -> None:
-    """Write the velocities with which bodies that turn by slip slide sideways.
+    """Write the velocities with which skid-steered bodies slide sideways in a turn.
 
     The centre of rotation is `SLIDE` in front of the origin: vy = −slide·ω.
 

@@ -169,7 +169,7 @@ def train_touches(
 ) -> bool:
     """Return whether a body of a train touches something after a part of its motion.
 
-    Bodies that touch something before it do not count.
+    A body that touches something at its present pose does not count.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def put_train(world: World, head: int, dx: float, dy: float, dth: float) -> None
 
 @merged_kernel
 def end_train(world: World, head: int, moved: bool, stopped: bool) -> None:
-    """Show the bodies of a train again, at the ends of their moves.
+    """Make the bodies of a train obstacles again, at the ends of their moves.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def end_train(world: World, head: int, moved: bool, stopped: bool) -> None:
 def move_train(world: World, head: int, dt: float) -> None:
     """Move a robot and its trailers as far as all of them can.
 
-    A train that an obstacle or the limit of a hitch stops stands, with all headings.
+    If an obstacle or the limit of a hitch stops a train, its bodies do not turn either.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) ->
     last_x, last_y, last_far = x[0], y[0], math.sqrt(square)
     for s in range(strips.shape[0]):
         rewind(strips)
-        # The first point of the last strip is nearer than its last one.
+        # Of the previous strip, the first point is nearer than the last one.
         q = start[max(s - 1, 0)]
         if s > 0:
             last_x, last_y, last_far = x[q], y[q], far[item[q], wanted - 1]
@@ -205,7 +205,8 @@ def count_within(
     radius : float
         Greatest distance of centres, m.
     most : int
-        Sum of all counts at which the search ends, because memory would.
+        Greatest sum of all counts: beyond it, the search ends, so that lists of the robots
+        fit into memory.
     strips : Strips
         Output: strips of the n robots.
     offsets : (n + 1,) int64

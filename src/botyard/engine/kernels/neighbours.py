@@ -158,7 +158,8 @@ def find_pairs(
 def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) -> int:
     """List the solid walls near a place in `Workspace.rank` and `item`.
 
-    They are hashes and entries, sorted, with one for each cell.
+    `rank` gets the hashes of walls, and `item` their entries in `Walls.seg`, sorted by
+    hash. A wall has an entry in each cell that it crosses.
 
     Parameters
     ----------
@@ -237,8 +238,8 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
     walls : Walls
         Static world.
     work : Workspace
-        Workspace of the step. Output: `wall`, m, `wall_id`, and the part of each slot
-        in them (`WALL_0`, `WALL_1`).
+        Workspace of the step. Output: `wall`, m, `wall_id`, and the range of rows of
+        each slot in them (`WALL_0`, `WALL_1`).
     count : int
         Number of slots in use.
 
@@ -330,7 +331,7 @@ def overlap(slots: F8, a: int, b: int) -> bool:
     slots : (p, SLOTS) float64
         `Workspace.slots`.
     a, b : int
-        Slots.
+        Rows of `slots`.
     """
     return (
         slots[a, X_LO] <= slots[b, X_HI]

@@ -2,7 +2,7 @@
 
 There are two laws. The law of AMRISim (pioneer-protocol §11.4) multiplies the displacement
 of each step by an error that is drawn for the step. The spread of the sum depends on
-the length of a step. The other one adds Gaussian errors with variances in proportion to
+the length of a step. The other law adds Gaussian errors, with variances in proportion to
 distance and angle:
 
     var(heading) = α1 |Δθ| + α2 d        var(distance) = α3 d + α4 |Δθ|

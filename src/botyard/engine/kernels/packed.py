@@ -140,7 +140,8 @@ class WorldPack:
                 self._bins(bins),
                 self._grid(grid),
             )
-            # A `Pack` takes the place of the tuple that it wraps.
+            # The fields are `Pack` objects (arrays packed for kernels) in place of the
+            # tuples that the type declares.
             self._packed = Pack(World(*parts))  # type: ignore[arg-type]
             self._of = (state, bodies, bins, grid)
 

@@ -11,7 +11,10 @@ from botyard.engine.kernels.jit import inline_kernel, kernel
 from botyard.engine.layout import F8
 
 CONTACT = 1e-5
-"""Final distance of a body from its obstacle, or along its arc, m."""
+"""Distance from its obstacle up to which a body moves, m.
+
+It is also the precision of the place along its arc at which the body stops.
+"""
 
 
 @inline_kernel
@@ -281,7 +284,7 @@ def polygon_gap(
         One polygon: its corners verts[v0:v1], the start of its `Bodies.edge`,
         `Bodies.turn`.
     others, w0, w1, other_turn
-        The other polygon, whose corners and edges have the same numbers.
+        The other polygon: its corners others[w0:w1]; its `Bodies.edge` also starts at w0.
     """
     gap = -math.inf
     if turn != 0.0:

@@ -61,7 +61,7 @@ class Shares(NamedTuple):
     waiting : (n + 32,) int64
         Workspace: early bodies whose neighbours are not yet known, and counts of lines.
     extent : (k, 6) float64
-        Space that the rows of each thread take, see `measure_extent`.
+        Extent of the rows of each thread, see `measure_extent`.
     is_invalid : (k,) int8
         Whether an outline of each thread's rows has changed, see `place_outlines`.
     """
@@ -78,7 +78,7 @@ class Shares(NamedTuple):
 
 @merged_kernel
 def whole_extent(shares: Shares) -> Extent:
-    """Return the space that the bodies of all threads take; see `measure_extent`."""
+    """Return the extent of the bodies of all threads; see `measure_extent`."""
     extent = shares.extent
     r_max, v_max, x_lo, x_hi, y_lo, y_hi = (
         extent[0, 0],
@@ -207,7 +207,7 @@ def mark_early(
     Returns
     -------
     int
-        Number of bodies in `Shares.waiting` then.
+        Number of bodies in `Shares.waiting` after the call.
     """
     bins, at, start, rows = world.bins, world.bins.at, world.bins.start, world.bins.rows
     frame, shape, rank, owner = bins.frame, bins.shape, shares.rank, shares.owner

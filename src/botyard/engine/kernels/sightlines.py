@@ -47,7 +47,8 @@ class LinkArrays(NamedTuple):
     Attributes
     ----------
     offsets : (n + 1,) int64
-        Offsets of the links of each robot; before the search, of its links at most.
+        Offsets of the links of each robot. Before the search: offsets of the room that each
+        robot has for its links.
     ends : (n,) int64
         Workspace: ends of these links.
     senders : (p,) int64
@@ -248,7 +249,7 @@ def bearing_of(pose: F8, row: int, other: int) -> float:
 
 @merged_kernel
 def join_links(links: LinkArrays) -> int:
-    """Move all links together, and return their number.
+    """Close the gaps between the links of robots, and return the number of links.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Slots of the participants in a step of bodies with mass: values at its start.
+"""Slots of the participants in a step of bodies with mass: values at the start of the step.
+
+A slot is a row of `Workspace.slots` and `Workspace.flags`.
 
 Allocates nothing; one thread.
 """
@@ -224,7 +226,7 @@ def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
     slots : (p, SLOTS) float64
         `Workspace.slots`. In-place.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     values : (n, VALUES) float64
         `MassShapes.values`.
     i : int
@@ -256,7 +258,7 @@ def fill_mover(
     slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
         `Workspace.slots` and `Workspace.flags`. In-place.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     begin : tuple of float
         Pose at the start of the step, see `start_pose`.
     pose : (n, 3) float64
@@ -316,7 +318,7 @@ def fill_mass(
     slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
         `Workspace.slots` and `Workspace.flags`. In-place.
     s : int
-        Slot.
+        Slot: row of `slots` and `flags`.
     values : (n, VALUES) float64
         `MassShapes.values`.
     before, before_vel : (n, 3) float64

@@ -36,7 +36,9 @@ from botyard.engine.layout import (
 from botyard.numerics.elementary import atan2, cosine_sine
 
 FINENESS = 8.0
-"""Parts of a step for each motion by the shortest drawbar, and for each radian of turn."""
+"""Number of parts of a step for each radian of turn, and for each length of a drawbar
+travelled.
+"""
 MAX_PARTS = 1000
 """Greatest number of parts of a step."""
 ROUNDING = 1e-9

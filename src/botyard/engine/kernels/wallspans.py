@@ -70,7 +70,9 @@ TWO_PI = 2.0 * math.pi
 
 
 class View(NamedTuple):
-    """How a bundle of beams sees walls. All lengths are in cells of the grid.
+    """Geometry of a bundle (beams from one origin), from which spans of walls are computed.
+
+    All lengths are in cells of the grid, in its frame.
 
     Attributes
     ----------
@@ -103,7 +105,7 @@ class View(NamedTuple):
 
 @merged_kernel
 def view_of(grid: Grid, fans: Fans, device: Device, b: int, reach: float) -> View:
-    """Return the view of a bundle of beams.
+    """Return origin, direction, spacing and reach of a bundle, in cells of the grid.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def view_of(grid: Grid, fans: Fans, device: Device, b: int, reach: float) -> Vie
 def box_in_view(
     fans: Fans, device: Device, b: int, view: View
 ) -> tuple[float, float, float, float]:
-    """Return bounds of all points that a view reaches.
+    """Return bounds of all points that the beams of a bundle may reach.
 
     Parameters
     ----------
@@ -354,7 +356,7 @@ def find_spans(walls: F8, view: View, row: int, groups: int, spans: F8) -> None:
         u = u if length2 > 0.0 else 0.0
         px, py = ax + u * ex, ay + u * ey
         square = px * px + py * py
-        # The bearings of both ends in the frame of the view. The wall covers less than
+        # The bearings of both ends relative to the middle beam. The wall covers less than
         # half a circle, counter-clockwise from one to the other.
         a, b = (
             about_atan2(c * ay - s * ax, c * ax + s * ay),
