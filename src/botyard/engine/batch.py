@@ -1,8 +1,8 @@
-"""Many worlds as one batch: the step of a world.
+"""Step of one world of a batch (many worlds that one call advances).
 
 The bodies of each world have the arrays, the layout and the kernels of a `Simulation`,
-so that the worlds of a batch give the same bits. One call from Python calls the kernel
-for many worlds (`botyard.native.rows.RowsEntry`).
+so that a world of a batch and a `Simulation` give the same bits. One call from Python
+runs the kernel for each row of many worlds (`botyard.native.rows.RowsEntry`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
 @merged_kernel
 def note_contacts(state: State, bins: Bins, own: Own) -> None:
-    """Note the obstacles that stopped bodies in a step.
+    """Store the obstacles that stopped bodies in a step.
 
     Parameters
     ----------
@@ -123,7 +123,10 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
 def measure(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int
 ) -> None:
-    """Measure with some devices, and replace readings by the available ones.
+    """Measure with some devices, and apply the delays of their readings.
+
+    A new reading of a sensor with a delay is stored. In its place, `raw` gets the reading
+    whose delay has passed.
 
     Parameters
     ----------
@@ -134,14 +137,14 @@ def measure(
     beams : Beams
         Workspace of the thread.
     own : Own
-        Data of the world. Output: `raw`, m, and `bright`.
+        Data of the world. Output: `raw`, m, and `bright`: the readings available now.
     late : Lateness
         Delays and rates of the sensors. In-place: readings that wait.
     which : int
         Devices to measure with: `ALL`, `LATE` or `NEW`.
     """
     tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
-    # If any device has late readings, each one is asked whether it measures now.
+    # If readings of any device are late, each device may measure at another step.
     is_each = which != ALL or has_late_readings(late, dt)
     together = 1 if is_each else max(count, 1)
     for n in range(0, count, together):
@@ -290,7 +293,7 @@ def push(
 
 @merged_kernel
 def is_stopped(own: Own, fault: int) -> bool:
-    """Note the `Fault` of a world; return whether there is one.
+    """Store the `Fault` of a world; return whether there is one.
 
     Parameters
     ----------
@@ -328,8 +331,8 @@ def advance_world(
     state, bodies, bins : State, Bodies, Bins
         Arrays of the world. In-place.
     grid : Grid
-        Static world, which worlds with one map share. It belongs to the thread, as
-        `near` is workspace.
+        Static world, which worlds with one map share. Each thread has its own tuple,
+        because its array `near` is workspace.
     fans : Fans
         Range sensors; their limits and errors belong to the world.
     beams : Beams
@@ -465,8 +468,8 @@ def advance_masses(
         return
     world = World(state, bodies, bins, grid)
     fetch(state, grid, fans, own, 0)
-    # Contacts may run out of room in the middle of a step, so the row must be
-    # restorable.
+    # Contacts may run out of room in the middle of a step. Keep a copy, to which the
+    # world can return.
     copy_bytes(masses.row, room.row)
     begin_steps(bodies, own, begins)
     steps = 1 if begins else own.task[STEPS]

@@ -16,15 +16,16 @@ F4 = NDArray[np.float32]
 TICK, EPISODE, MAP, SAMPLES, ROBOT_SET = range(5)
 """Indices in `Own.counts`.
 
-They are steps done in this episode; number of the episode; number of the map; free
-places drawn in this episode; number of the robot set.
+`TICK`: steps done in this episode. `EPISODE`: number of the episode. `MAP`: number of
+the map. `SAMPLES`: how often free places were drawn in this episode. `ROBOT_SET`:
+number of the robot set.
 """
 STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
 """Indices in `Own.task`.
 
 `STEPS`: number of steps. `BEGINS`: 1: start an episode, without a step; 2: start the
 next episode of the world, in map 0. `BOXES`: number of boxes, which are the first
-bodies. `FAILED`: 1: a world has a `Fault`; each world with a fault writes it.
+bodies. `FAILED`: 1: at least one world of the batch has a `Fault`.
 `ONLY_MAP`: 1: map 0 is the only one. `FETCHES`: 1: there are more maps than the
 processor's caches hold.
 """
@@ -89,13 +90,13 @@ class Own(NamedTuple):
         Workspace for readings, m, and laser returns. `raw` is NaN in places without a
         sensor.
     single, double : (r,) float32, (r,) float64
-        Readings, m; one of both has no elements, and is not written.
+        Readings, m. Only the array of the type that the caller chose has elements.
     devices : (d,) int64
         Numbers of all range devices.
     known : (1,) int64
         Map for which distances between bodies and walls are known.
     fault : (1,) int64
-        `Fault`.
+        Value of `Fault` for the last call.
     task : (6,) int64
         Task of the call, see `STEPS` … `FETCHES`; the same for all worlds.
     step : (1,) float64

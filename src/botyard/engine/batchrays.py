@@ -26,8 +26,8 @@ def body_ahead(
     Parameters
     ----------
     bodies : Bodies
-        Outlines; `verts` in the frames of the bodies, so that poses need not be of a
-        step.
+        Outlines. The kernel reads `verts` (corners in body frames), so that `pose` may
+        differ from the poses of the last step.
     pose : (n, 3) float64
         Poses of all bodies in the frame of the world: m, m, rad.
     row : int

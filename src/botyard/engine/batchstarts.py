@@ -102,7 +102,8 @@ def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
                 # constant error.
                 state.err[i, axis] = high if low == -high else (low + high) / 2.0
 
-        # These errors are drawn once in an episode, with a number that no tick has.
+        # These errors are drawn once in an episode, with a number that is no number of a
+        # step: so they do not repeat the errors of a step.
         if state.err_mode[i] == RANDOM_INIT:
             draw_errors(
                 state.uid,
@@ -155,7 +156,7 @@ def begin_bodies(
     if own.task[BEGINS] == 0:
         return False
     if own.task[BEGINS] == 2:
-        # The next episode has a number known in advance, which saves the host two array
+        # Only the number of the episode changes. Counting here saves the caller two array
         # writes.
         own.counts[EPISODE] += 1
         own.counts[MAP] = own.counts[SAMPLES] = 0

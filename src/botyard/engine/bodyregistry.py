@@ -81,7 +81,7 @@ def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
                 # Foreign code may raise anything.
                 table.failure = error
                 log.exception(
-                    'the table "%s" of a device is disabled: %r',
+                    'the table "%s" of a device is disabled after this error: %r',
                     table.name,
                     error,
                 )
@@ -114,8 +114,10 @@ class BodyRegistry(CommandQueue):
         Static world and boxes. The subclass adds the boxes.
     seed, step_us : int
         Seed of all random draws, and simulated time of a step, µs.
+    tick : int
+        Number of steps that count as done at the start.
     odometry_error_mode : OdometryErrorMode
-        Mode of robots added from now on.
+        How odometry errors are drawn for robots that are added from now on.
     tables : sequence of Table
         Tables that exist as long as the world.
     """
@@ -125,11 +127,11 @@ class BodyRegistry(CommandQueue):
         scene: Scene,
         seed: int,
         step_us: int,
-        begin: int,
+        tick: int,
         odometry_error_mode: OdometryErrorMode,
         tables: Sequence[Table],
     ) -> None:
-        super().__init__(scene, seed, step_us, begin)
+        super().__init__(scene, seed, step_us, tick)
         self.odometry_error_mode = odometry_error_mode
         self.tables: dict[str, Table] = {
             table.name: table
@@ -143,7 +145,7 @@ class BodyRegistry(CommandQueue):
         self._acts: list[Callable[[Any, float], None]] = []
         self._plans: list[Callable[[Any], None]] = []
         self.on_table: Callable[[Table], None] | None = None
-        """Function that is called with each optional table after its creation; None without one."""
+        """Function that is called with each optional table after its creation; None: no call."""
         self._met_at: int | None = None
         """Number of the step whose obstacles `Bins.met` holds; None if it holds none."""
         self._notes_contacts = False
@@ -157,11 +159,11 @@ class BodyRegistry(CommandQueue):
     def _rebuilt(self) -> None:
         """Renew derived arrays after bodies were added, removed or reordered."""
         self.bins = build_bins(len(self.specs))
-        # Without zones that act on robots, the floor needs no room.
+        # `Bodies.ground` has no rows if the floor has no zones that act on robots.
         count = len(self.specs) if len(self.grid.zones) else 0
         if len(self.bodies.ground) != count:
             self.bodies = self.bodies._replace(ground=np.zeros((count, 3)))
-        # Row numbers have changed, so the noted obstacles are no longer valid.
+        # Row numbers have changed, so the obstacles in `Bins.met` are no longer valid.
         self._met_at = None
         # The search takes time for each body, which worlds without trailers save.
         if self._pulls:
@@ -469,7 +471,10 @@ class BodyRegistry(CommandQueue):
                 self.on_table(table)
 
         if type(table) is not kind:
-            raise WorldError(f'there is another table named "{kind.name}"')
+            raise WorldError(
+                f'the table "{kind.name}" of a device: expected a name that no other '
+                f"table has, found a {type(table).__qualname__} of this name"
+            )
         return table
 
     def _drop_tables(self) -> None:
@@ -532,7 +537,9 @@ class BodyRegistry(CommandQueue):
         # Forces would pull hitches apart.
         if spec is not None and (old.trailers or old.is_trailer):
             raise ModelError(
-                f"{name}: expected a body without trailers, which have no mass"
+                f"{name}: expected a body that is no trailer and has no trailers, "
+                f"because trains cannot have mass; found a "
+                f"{'trailer' if old.is_trailer else 'body with trailers'}"
             )
         new = replace(old, dynamics=spec, parts=self.own_outline(row))
         _check_masses([new])

@@ -53,12 +53,16 @@ class BodySpec:
     commands : CommandSpec
         Latency, rate and scale of commands.
     returns : Returns
-        Visibility.
+        Which sensors see the body, how bright, and whether it stops other bodies.
     feels : bool
         Whether contacts are reported (`State.contact`).
     dynamics : DynamicsSpec or None
         Mass, friction, damping; None: a kinematic body, which moves as commanded and
         cannot be pushed.
+    trailers : tuple of TrailerSpec
+        Trailers behind a robot, from the front.
+    is_trailer : bool
+        Whether the body is a trailer, which follows the body in front of it.
     """
 
     name: str

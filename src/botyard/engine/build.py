@@ -194,7 +194,7 @@ def _kept_slips(rows: F8) -> F8:
 def coupled(a: Bodies, specs: Sequence[BodySpec], rows: Mapping[str, int]) -> Bodies:
     """Return the shapes of bodies with the trains that they form.
 
-    A trailer whose head or whose leader is not there stands alone.
+    A trailer stands alone if its robot, or a trailer between them, does not exist.
 
     Parameters
     ----------

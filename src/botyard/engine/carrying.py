@@ -52,6 +52,8 @@ class CarryingBodies:
         Static world.
     seed, step_us : int
         Seed of all random draws, and simulated time of a step, µs.
+    begin : int
+        Number of steps that count as done at the start.
     """
 
     def __init__(self, scene: Scene, seed: int, step_us: int, begin: int) -> None:
@@ -452,7 +454,8 @@ class CarryingBodies:
 
     def _advance(self, parts: int, count: int = 1) -> None:
         clock, shared = self.clock, self._shared
-        # Bodies with mass divide a step, and take most of its time.
+        # A world with masses calls `MOVE` and `FOLLOW` separately. The motion of masses
+        # between them takes most of the time, so threads would save little.
         if shared is None or parts != MOVE | FOLLOW or not shared.suits(self.bodies):
             advance(self.packed, clock.dt, self.seed_word, clock.tick, parts, count)
         else:

@@ -107,7 +107,8 @@ class Channels(RingTable):
 
     A ring holds the commands under way to a body. The values of a velocity are its
     components (forward, left, turn), NaN for an axis that keeps its target. The first
-    value of another command is its distance, heading or angle. See `KIND` for its marks.
+    value of another command is its distance, heading or angle. The marks of a command are
+    its kind, its source and its number, see `KIND`.
 
     Attributes
     ----------
@@ -156,7 +157,7 @@ class Channels(RingTable):
         """
         # A channel that lost its properties stays: commands may be under way in it.
         if spec != PLAIN_COMMANDS or name in self.of:
-            # Look the row up first, because a new row replaces the array.
+            # Look up the row first, because a new row replaces the array `channel`.
             row = self._row(name, body)
             self.channel[row] = (
                 spec.latency,
@@ -191,8 +192,8 @@ class Channels(RingTable):
         return channel is not None and self._is_late(channel.number, dt)
 
     def _is_late(self, row: int, dt: float) -> bool:
-        # A ring with values keeps commands in order also after the latency was set to
-        # 0.
+        # Commands follow those still in the ring, even after the latency was set to 0:
+        # otherwise they would overtake them.
         return bool(
             self.channel[row, LATENCY] > 0.0
             or self.times[self.place[row, RING], COUNT] > 0
@@ -203,7 +204,7 @@ class Channels(RingTable):
         """Return commands under way by name of the body, in order of arrival."""
         if self.is_idle:
             return {}
-        # The inverse is rarely needed, so that it is not kept.
+        # Names of sources by number; rarely needed, so this mapping is not stored.
         names = {number: source for source, number in self._sources.items()}
         found: dict[Any, Sequence[Sent]] = {}
         for row in np.flatnonzero(self.counts).tolist():
@@ -318,7 +319,7 @@ class Channels(RingTable):
         if not self.of:
             return []
         rings = self.place[:, RING]
-        # The first slot of an empty ring without room does not exist.
+        # Skip empty rings: a ring without room has no slot that could be read.
         some = np.flatnonzero(self.times[rings, COUNT])
         oldest = rings[some] + 1 + self.times[rings[some], FIRST]
         due = some[self.times[oldest, DUE] <= tick]
@@ -390,7 +391,7 @@ class Channels(RingTable):
             command, row, state, body
         ):
             return None
-        # Without jitter no number is drawn, which takes longer than the rest.
+        # Draw a number only for a jitter: drawing takes longer than the rest.
         draw = (
             float(draws(seed, int(state.uid[body]), COMMAND_STREAM, tick, 1)[0])
             if spec[JITTER] > 0.0
@@ -527,7 +528,8 @@ class Channels(RingTable):
         rows = self._due(tick, dt)
         if not rows:
             return False
-        # Order by names and not by numbers, which depend on the order of connections.
+        # Sort by names of sources. Their numbers depend on the order in which clients
+        # connected.
         names = {number: source for source, number in self._sources.items()}
         for row in rows:
             ring = self.ring(row)
@@ -553,9 +555,9 @@ class Channels(RingTable):
     ) -> bool:
         """Return whether a velocity command changes no target of a robot.
 
-        The targets count that the robot has after all commands under way. A command
-        without any effect is not sent: otherwise a program that repeats one command in
-        every step would fill the channel.
+        The command is compared with the targets that the robot will have after all
+        commands under way. A command without any effect is not sent: otherwise a program
+        that repeats one command in every step would fill the channel.
         """
         # The command ends a force, a goal pose or a velocity from outside: it must be
         # sent.

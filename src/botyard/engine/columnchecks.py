@@ -27,7 +27,7 @@ MAX_TICK: Final = 10**15
 MIN_SUBSTEP: Final = 1e-9
 """Least length of a substep of bodies with mass, s."""
 MAX_SPAN: Final = 60.0
-"""Greatest length of a substep of bodies with mass, s: of a whole step."""
+"""Greatest length of a substep of bodies with mass, s: the longest step of a `Clock`."""
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     # Only the rotation of a body has a steering angle as its target.
     "mode_x": (0, Mode.POSITION),
@@ -45,7 +45,7 @@ ANY_FINITE: Final = (-MAX_STATE_NUMBER, MAX_STATE_NUMBER)
 
 
 def is_span(span: float) -> bool:
-    """Return whether a value of `Impulses.span`, s, is possible."""
+    """Return whether a value of `Impulses.span`, s, is possible; 0: no substep so far."""
     return span == 0.0 or MIN_SUBSTEP <= span <= MAX_SPAN
 
 
@@ -112,7 +112,8 @@ def check_poses(pose: NDArray[Any]) -> None:
     ):
         raise StateError(
             f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and "
-            f"headings within ±π, found magnitudes up to {np.abs(pose).max(axis=0)}"
+            "headings within ±π rad, found magnitudes (x, y, heading) up to "
+            f"{np.abs(pose).max(axis=0)}"
         )
 
 
@@ -166,8 +167,9 @@ def check_steering(drive: NDArray[Any], steer: NDArray[Any]) -> None:
         # that its numbers are finite, which is enough for a Mecanum drive.
         if row >= len(steer) or not (drive[row] == MECANUM or is_steering(steer, row)):
             raise StateError(
-                "state: steer: expected valid values for each body that steers, found "
-                f"{steer[row : row + 1].tolist()}"
+                "state: steer: expected a row for each body that steers, with the "
+                "steering angle within its limit, and all values in the ranges of "
+                f"robot models; found {steer[row : row + 1].tolist()} for body {row}"
             )
 
 

@@ -34,6 +34,8 @@ class CommandQueue(CarryingBodies):
         Static world.
     seed, step_us : int
         Seed of all random draws, and simulated time of a step, µs.
+    begin : int
+        Number of steps that count as done at the start.
     """
 
     def __init__(self, scene: Scene, seed: int, step_us: int, begin: int) -> None:
@@ -125,7 +127,7 @@ class CommandQueue(CarryingBodies):
         was_late = self.channels.is_late(name, self.clock.dt)
         row = self.rows[name]
         self.channels.set(name, row, spec)
-        # Only the change from prompt to late must move commands that wait.
+        # Waiting commands enter the channel only if it delays commands from now on.
         if was_late or not self.channels.is_late(name, self.clock.dt):
             return
         late = [
@@ -275,7 +277,8 @@ class CommandQueue(CarryingBodies):
         rows = np.array(list(alone), np.int64)
 
         for source, sequence, command in bulk:
-            # `rows` are left out, as they have commands with an order of their own.
+            # Leave out the bodies in `rows`: their velocities join their single commands in
+            # the queue below.
             command.apply(self.state, rows)
             for index in np.flatnonzero(np.isin(command.rows, rows)) if alone else ():
                 uid, name = alone[int(command.rows[index])]

@@ -1,7 +1,7 @@
 """Commands to bodies: values that are queued and take effect at the next step.
 
-All are in SI units: m, rad, s. `apply` writes a command into the state; only the step
-calls it (design §2, rule 1).
+All are in SI units: m, rad, s. `apply` writes a command into the state. Only the step
+calls it, because only the engine writes the state.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def check_pose(pose: Pose) -> None:
     Raises
     ------
     CommandError
-        States the pose found.
+        A number is not finite, or a coordinate is beyond the bound.
     """
     check_finite("pose", *pose)
     if max(abs(pose.x), abs(pose.y)) > MAX_COORDINATE:

@@ -367,7 +367,8 @@ class Dynamics:
                 self._work.flags[:, KIND] == LOST, ROW
             ].tolist():
                 log.warning(
-                    "%s left the bounds of the world; it is put back, at rest",
+                    "body %s moved beyond ±1e7 m or turned by more than 1e4 rad in a "
+                    "substep: it is back at its pose before the step, at rest",
                     specs[row].name,
                 )
 

@@ -15,7 +15,7 @@ from botyard.engine.layout import F8, I4, I8, U1, U8
 # Identities of bodies are hashes of 64 bits, which practically never have these small
 # values.
 PLACE_STREAM: Final = 1 << 32
-"""Number that stands for the body in the random streams of places."""
+"""Number that the random streams of places use instead of the identity of a body."""
 MAP_STREAM: Final = (1 << 32) + 1
 """Word that is hashed with the seed of an episode to choose its map."""
 LINEUP_STREAM: Final = (1 << 32) + 2
@@ -29,7 +29,7 @@ RUNS_IN_BLOCK: Final = 16
 To find a cell, the runs of one block are summed one by one.
 """
 MAX_RUN: Final = 255
-"""Highest number of cells in a run, and of taken cells before it: a byte's maximum."""
+"""Highest number of cells in a run, and of occupied cells before it: a byte's maximum."""
 
 
 class Spaces(NamedTuple):
@@ -51,7 +51,7 @@ class Spaces(NamedTuple):
     before : (k,) int32
         Number of free cells of these robots before each block.
     runs : (k, RUNS_IN_BLOCK, 2) uint8
-        Number of taken cells, and number of free cells after them, alternately.
+        Number of occupied cells before each run, and number of free cells in the run.
     cells : (m,) int64
         Number of free cells of each robot; not 0.
     radius : (b + m,) float64

@@ -31,7 +31,7 @@ PREFIX: Final = "pheromone."
 MAX_LEVEL: Final = 1e9
 """Largest level of a cell."""
 FAINT: Final = 1e-9
-"""Level that counts as 0: halving for ever would end in slow denormal numbers."""
+"""Levels below it become 0: halving for ever would end in slow denormal numbers."""
 
 
 class FieldTable(Table):

@@ -114,7 +114,8 @@ def occupied_cells(grid: Grid, box: Box) -> Squares:
 def clearances(grid: Grid, box: Box) -> Squares:
     """Return the smallest of the four empty squares at each cell of a region.
 
-    The value of a square is its edge as a fraction of 64 cells.
+    A cell is a corner of four empty squares, one for each quadrant of directions
+    (`Grid.clear`). The value is the edge of the smallest one as a fraction of 64 cells.
 
     Parameters
     ----------

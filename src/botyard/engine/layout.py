@@ -509,11 +509,11 @@ class Bins(NamedTuple):
     cell : (n,) int64
         Cell of each row.
     reach : (3,) float64
-        Greatest radius of a body, greatest distance of a move in this step, and in one of
-        this and the last step, m.
+        Greatest radius of a body, greatest distance of a move in this step, and greatest
+        distance of a move in this or the previous step, m.
     met : (n,) int64
-        Row of the body that last stopped each one, `WALL`, or `NO_BODY` for bodies with
-        mass; see `Bodies.feels`.
+        Obstacle that last stopped each body: row of a body or `WALL`; `NO_BODY` for a
+        stalled body with mass on which nothing presses. See `Bodies.feels`.
     """
 
     frame: F8

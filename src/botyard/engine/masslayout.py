@@ -253,12 +253,15 @@ class Workspace(NamedTuple):
 ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, PUSHED, ANCHOR, WALL_0, WALL_1, FLAGS = range(16)
 """Columns of `Workspace.flags`.
 
-In order: row; `AWAKE` …; first corner; `Control`; whether a mover has moved; the
-substep in which a mover was jammed, or −1; whether contacts are requested; whether the
-controller outputs forces; for a mover, the slot that it presses into; the slot that
-represents its island; 1 if it is counted there; for an island, 1 if movers push it, or 2
-if its impulses are not kept; for an island, its contact that cannot yield; its part of
-the list of walls.
+`ROW`: row of the body. `KIND`: role, see `AWAKE`. `CORNERS`: first row in
+`Workspace.corners`. `CONTROL`: `Control`. `STIRS`: 1 if a mover moves or was placed, and
+so wakes bodies that it touches. `JAMMED`: substep in which a mover was jammed, or −1.
+`FEELS`: 1 if contact sectors are requested. `FORCES`: 1 if the controller outputs forces.
+`AGAINST`: slot that a mover presses into. `ISLAND`: a slot of the same island; the slot
+itself if it represents the island. `COUNTED`: 1 if the sums of the island include the
+slot. At the slot that represents an island, `PUSHED`: 1 if movers push the island, 2 if
+in addition its impulses are not kept; `ANCHOR`: a slot that touches the island and cannot
+yield, or −1. `WALL_0`, `WALL_1`: range of rows of near walls in `Workspace.wall`.
 """
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """Roles of bodies in a step.
@@ -295,7 +298,7 @@ The step is done, and the body was put back.
 
 
 def mass_state(n: int) -> MassState:
-    """Return the state of `n` new bodies, with or without mass.
+    """Return the initial `MassState` of `n` bodies.
 
     Parameters
     ----------
@@ -312,7 +315,7 @@ def mass_state(n: int) -> MassState:
 
 
 def join_states(a: MassState, b: MassState) -> MassState:
-    """Return the state of two groups of bodies, one after the other.
+    """Return the `MassState` of two groups of bodies as one, with rows of `a` before `b`.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class OverlapLimit:
         return self._places[name]
 
     def enter(self, name: str, x: float, y: float) -> None:
-        """Note that a command of this step puts a body at a place.
+        """Record that a command of this step puts a body at a place.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class OverlapLimit:
             Name of the body.
         x, y : float
             Place in the frame of the world, m. A place out of the bounds of the world
-            is not noted: the command itself reports it.
+            is not recorded: the command itself reports it.
 
         Raises
         ------
@@ -121,7 +121,8 @@ class OverlapLimit:
         if others >= MAX_PER_PLACE:
             raise CommandError(
                 f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: {others} "
-                "other bodies already overlap at that place"
+                "other bodies already overlap at that place (at most "
+                f"{MAX_PER_PLACE} bodies may be within {PLACE_RADIUS} m)"
             )
 
     def forget(self) -> None:

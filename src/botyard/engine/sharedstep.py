@@ -134,7 +134,8 @@ class SharedStep:
 
 def _with_workspaces(world: Pack[World], bodies: Bodies, grid: Grid) -> Pack[World]:
     """Return the pack of a world with other workspaces in its outlines and walls."""
-    # A `Pack` takes the place of the tuple that it wraps.
+    # The fields are `Pack` objects (arrays packed for kernels) in place of the tuples
+    # that the type declares.
     return Pack(world.source._replace(bodies=Pack(bodies), grid=Pack(grid)))  # type: ignore[arg-type]
 
 

@@ -1,10 +1,9 @@
 """Host object of the engine: it runs the step.
 
-It applies queued commands, calls the step, and publishes snapshots. There is one writer
-(design §2): only `Engine` writes the state; its bases have the bodies and the commands. It
-knows neither files nor protocols nor kinds of sensors. Devices are tables, which may
-act, and `SensePhase` objects, which are notified when rows change and called once per
-step.
+It applies queued commands, calls the step, and publishes snapshots. Only `Engine` writes
+the state; its base classes have the bodies and the commands. It knows neither files nor
+protocols nor kinds of sensors. Devices are tables, which may act, and `SensePhase`
+objects, which are notified when rows change and called once per step.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class Engine(BodyRegistry):
     begin : int
         Initial number of steps done.
     odometry_error_mode : OdometryErrorMode
-        Mode of robots added from now on.
+        How odometry errors are drawn for robots that are added from now on.
     tables : sequence of Table
         State of devices. A method ``act(engine, dt)`` is called in this order in every
         step, after all bodies have moved and before any sensor measures, and never while
@@ -352,12 +351,12 @@ class Engine(BodyRegistry):
         Returns
         -------
         int or None
-            Row of the obstacle, or `WALL`. None if obstacles are not noted
-            (`note_contacts`), and for a body that only bodies with mass stopped. A body
-            that moved freely keeps its last obstacle: `State.stall` says whether it is
-            blocked.
+            Row of the obstacle, or `WALL`. None if obstacles are not stored
+            (`note_contacts`), and for a stalled body with mass on which nothing presses.
+            A body that moved freely keeps its last obstacle: `State.stall` says whether
+            it is blocked.
         """
-        # Notes of an earlier step would show an obstacle that is gone.
+        # An obstacle that an earlier step has stored may be gone.
         if self._met_at != self.clock.tick:
             return None
         found = int(self.bins.met[row])

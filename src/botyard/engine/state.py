@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 from botyard.engine.columnchecks import (
     ANY_FINITE,
+    MAX_SPAN,
+    MIN_SUBSTEP,
     check_carriers,
     check_column,
     check_poses,
@@ -309,7 +311,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     if len(data) > max_bytes:
         raise StateError(
             f"state: expected at most {max_bytes} bytes, found {len(data)} "
-            "(budget.bytes raises that)"
+            "(budget.bytes raises this limit)"
         )
 
     # Four bytes hold the length of the head.
@@ -475,8 +477,9 @@ def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> No
         # Kernels loop up to `size` without a bounds check.
         if not 0 <= size <= len(contacts.key) or not is_span(span):
             raise StateError(
-                "state: contacts of bodies with mass: expected at most "
-                f"{len(contacts.key)}, found {size}"
+                "state: contacts of bodies with mass: expected 0 to "
+                f"{len(contacts.key)} contacts, and a substep of 0 s (none yet) or "
+                f"{MIN_SUBSTEP:g} to {MAX_SPAN:g} s, found {size} and {span} s"
             )
 
         check_column(

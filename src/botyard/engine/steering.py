@@ -19,7 +19,7 @@ class SetSteering:
     ----------
     angle : float
         Steering angle, rad, positive to the left; beyond its limit the limit counts. The
-        wheels also turn at a stand.
+        wheels also turn while the robot stands.
     v : float, optional
         Forward velocity, m/s; ends a distance move. None keeps the target.
     rate : float, optional

@@ -91,7 +91,8 @@ class StateStore:
             else:
                 array[:m] = array[keep]
 
-        # Bodies that are left alone must find the state as if those had never been here.
+        # The state must be the same as if the removed bodies had never existed: without
+        # rows of `State.steer` if no body is left that needs them.
         if self._steers and (self.state.drive[:m] < FIRST_WITH_WHEELS).all():
             self._steers = False
             self._reallocate(self._capacity)
@@ -127,7 +128,8 @@ class StateStore:
         """
         view, block = self._buffers[0]
         if self._stale:
-            # Each of the two buffers needs a full copy once after such a write.
+            # After a write to a column that steps do not write (`touch`), each of the two
+            # buffers needs one full copy.
             block[:] = self._block
             self._stale -= 1
         else:

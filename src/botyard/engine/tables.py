@@ -52,7 +52,7 @@ class Column(NamedTuple):
         Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when bodies
         are removed.
     low, high : float
-        Least and greatest value, for checks of foreign states.
+        Least and greatest value, for checks of states from files and callers.
     unbounded : bool
         Whether NaN and infinite values are allowed.
     saved : bool
@@ -108,7 +108,8 @@ class Column(NamedTuple):
             (self.width or 1,)[: bool(self.width)],
         ):
             raise ArgumentError(
-                f"{name}: expected {self.width or 'one'} numbers, found {found(value)}"
+                f"{name}: expected {f'{self.width} numbers' if self.width else 'a number'}, "
+                f"found {found(value)}"
             )
 
         if self.unbounded:
@@ -159,7 +160,7 @@ class Table:
     Tables of devices that few worlds have are optional.
     """
     measures: ClassVar[bool] = False
-    """Whether only readings of its devices depend on it, and its saved columns start at 0.
+    """Whether the table affects only readings of its devices, and its saved columns start at 0.
 
     An episode starts with zeros. Batches of worlds leave such devices out.
     """

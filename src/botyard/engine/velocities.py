@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.api.arguments import found
 from botyard.engine.commands import SetVelocity
 from botyard.engine.layout import (
     F8,
@@ -79,7 +80,8 @@ class SetVelocities:
             and len(np.unique(rows)) < len(rows)
         ):
             raise CommandError(
-                f"rows: expected rows of {count} bodies, 0 … {count - 1}, each at most once"
+                f"rows: expected rows of {count} bodies, 0 … {count - 1}, each at most once, "
+                f"found {found(self.rows)}"
             )
 
         arrays = [
