@@ -999,12 +999,12 @@ def test_what_cannot_be_written_to_a_device_is_said() -> None:
         ({"gaol": 1.0}, 'no column "gaol"; did you mean "goal"'),
         ({"goal": math.nan}, "goal: expected 0 … 9"),
         ({"goal": 10.0}, "goal: expected 0 … 9"),
-        ({"rate": 1.0, "goal": "x"}, "goal: expected one numbers"),
+        ({"rate": 1.0, "goal": "x"}, "goal: expected a number, found"),
     ):
         with pytest.raises(ArgumentError, match=message):
             robot.devices["winch"].write(**values)
 
-    with pytest.raises(ArgumentError, match="it has no columns"):
+    with pytest.raises(ArgumentError, match="this kind of device has no columns"):
         robot.devices["gps"].write(x=1.0)
     sim.remove_robot(robot.name)
     reader = robot._devices["winch"]

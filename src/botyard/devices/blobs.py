@@ -66,8 +66,8 @@ class BlobFinderSpec(DeviceSpec):
 
         if not 0.0 < self.fov < math.pi:
             raise ModelError(
-                "blob finder: field of view must be within 0…180°, "
-                f"found {self.fov:.3f} rad"
+                "blob finder: field of view must be greater than 0 and less than 180°, "
+                f"found {math.degrees(self.fov):.6g}°"
             )
 
 

@@ -124,9 +124,10 @@ class LateReadings:
         self._given[device.key] = delay
 
     def apply(self, device: RangeDevice, dt: float) -> bool:
-        """Let the stored delay of a device have an effect.
+        """Put the stored delay of a device into force.
 
-        If the delay has an effect, earlier readings keep their times; otherwise they are dropped.
+        If the delay has an effect (`Delay.matters`), earlier readings keep their times;
+        otherwise they are dropped.
 
         Parameters
         ----------

@@ -484,7 +484,11 @@ def _check_columns(table: type[Table] | None, values: Mapping[str, Any]) -> None
     columns = {} if table is None else table.columns
     for name, value in values.items():
         if name not in columns:
-            known = f"columns: {', '.join(columns)}" if columns else "it has no columns"
+            known = (
+                f"columns: {', '.join(columns)}"
+                if columns
+                else "this kind of device has no columns"
+            )
             raise ArgumentError(
                 f'there is no column "{shown(name)}"'
                 f"{did_you_mean(name, columns)} ({known})"

@@ -1,4 +1,4 @@
-"""Random draws of all devices of a table at once, the same as their views draw."""
+"""Random draws of all devices of a table at once; each gets the draws of its `View`."""
 
 from __future__ import annotations
 

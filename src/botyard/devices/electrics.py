@@ -69,7 +69,7 @@ class Boards(DeviceTable):
 
     name = "electrics"
     columns: ClassVar = {
-        # Idle inputs read 1, as of lines with pull-up resistors.
+        # Idle inputs read 1, like lines with pull-up resistors.
         "inputs": Column(np.uint8, DIGITAL_BYTES, start=0xFF),
         "digout": Column(np.uint8, start=0xFF),
         "analog": Column(np.int16, ANALOG_INPUTS, low=0, high=ANALOG_MAX),

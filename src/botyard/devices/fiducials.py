@@ -61,8 +61,8 @@ class FiducialFinderSpec(DeviceSpec):
         # The tolerance allows a full circle that was given in degrees.
         if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(
-                "fiducial finder: field of view must be within 0…360°, "
-                f"found {self.fov:.3f} rad"
+                "fiducial finder: field of view must be greater than 0 and at most 360°, "
+                f"found {math.degrees(self.fov):.6g}°"
             )
 
 

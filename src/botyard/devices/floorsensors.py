@@ -111,7 +111,7 @@ class LineReading:
 
 
 def read_line(spec: LineSensorSpec, view: View) -> LineReading:
-    """Return what a line sensor sees.
+    """Return brightness and colour of the floor under each spot of a line sensor.
 
     The brightness is the luma of the colour under each spot (ITU-R BT.601), plus
     `noise` times a normal draw, cut to 0 … 1.

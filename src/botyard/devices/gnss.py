@@ -83,7 +83,7 @@ class GnssErrors(Table):
     error : (n, 3) float64
         Errors along east, north and up, in standard deviations.
     is_on : (n,) int8
-        Whether the receiver has measured a step.
+        0 or 1: whether the receiver took part in a step; the first step draws its errors.
     time : (n,) float64
         Correlation time, s.
     """

@@ -59,7 +59,7 @@ def paddle_outlines(
         Left and right paddle, four corners each, m.
     """
     x0, x1, t = front, front + reach, thickness
-    # Corners are counter-clockwise, as of all outlines (`Bodies.turn`).
+    # Corners are counter-clockwise, so that `Bodies.turn` of a paddle is 1.
     return tuple(
         ((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t)
     )
@@ -93,7 +93,8 @@ class Grippers(DeviceTable):
     left_goal, right_goal : (n,) float64
         Goals of the paddles, m.
     left_stop, right_stop : (n,) float64
-        Positions at which paddles meet the body between them, m; 0: each other.
+        Positions at which the paddles meet the body between them, m; 0: they meet each
+        other.
     lift, lift_goal : (n,) float64
         Height of the lift and its goal, 0 … 1.
     paddles_move, lift_moves : (n,) int8
@@ -250,7 +251,8 @@ class Grippers(DeviceTable):
 
     @staticmethod
     def _touches(row: int, at: F8, goal: F8, stop: F8) -> bool:
-        """Return whether a paddle presses on a body.
+        """Return whether a paddle presses on the body between the paddles, or on the other
+        paddle.
 
         Parameters
         ----------
@@ -258,7 +260,7 @@ class Grippers(DeviceTable):
             Row of the gripper.
         at, goal, stop : (n,) float64
             Columns of one paddle: its position, its goal, and the position at which it
-            meets the body, m.
+            meets the body or the other paddle, m.
         """
         return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH_TOLERANCE)
 
@@ -400,7 +402,8 @@ class Grippers(DeviceTable):
         if not len(rows):
             return
         bodies, at = engine.bodies, self.body[rows]
-        # Paddles follow the robot's own outlines.
+        # In `verts`, the corners of the paddles follow the corners of the robot's `own`
+        # polygons.
         first = bodies.vert_start[bodies.part_start[at] + self.own[rows]]
         thick, left, right = self.thickness[rows], self.left[rows], self.right[rows]
 
@@ -448,7 +451,8 @@ class Grippers(DeviceTable):
         for body, own, *paddles in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            # Own outlines come first, as `_draw` expects.
+            # The robot's own polygons come first, because `_draw` finds the paddles after
+            # them.
             outlines[body] = (
                 *engine.own_outline(body)[:own],
                 *paddle_outlines(*paddles),

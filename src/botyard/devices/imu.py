@@ -80,7 +80,7 @@ class Imus(Table):
     turned : (n,) float64
         Error of the integrated turn rate, rad.
     is_on : (n,) int8
-        Whether the unit has measured a step.
+        0 or 1: whether the unit took part in a step; before that, its velocity is unknown.
     at : (n, 3) float64
         Mounting of the unit: m, m, rad.
     noise, start, walk : (n, 2) float64

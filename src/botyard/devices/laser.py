@@ -66,7 +66,7 @@ def _optics(spec: LaserSpec, noise: bool) -> Optics:
 def _scans(
     topic: str, frame: str, *profiles: str, is_open: bool = False
 ) -> RosMessage[LaserSpec, LaserScan]:
-    """Return the declaration of the LaserScan topic of a laser, by profile of names.
+    """Return the declaration of a LaserScan topic of lasers, for some name profiles.
 
     Parameters
     ----------

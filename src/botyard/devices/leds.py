@@ -87,7 +87,7 @@ class Leds(Table):
     count : (n,) int32
         Number of LEDs of each ring.
     places : (n, 64) float64
-        x and y of each LED in the frame of its robot, m, in turns.
+        x and y of each LED in the frame of its robot, m, alternately.
     """
 
     name = "leds"

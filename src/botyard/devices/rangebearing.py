@@ -241,7 +241,8 @@ def _arriving(spec: RangeAndBearingSpec, view: View, sizes: F8) -> NDArray[np.bo
 
     budget = spec.bandwidth * view.engine.clock.dt
     rest = 0.5 * (view.uniform(n, REST) + 1.0)
-    # Without errors the nearest ones come first, and what fits in part is lost.
+    # Without errors all draws are 0: the nearest messages come first, and a message that
+    # fits only in part is lost.
     for k in np.argsort(view.uniform(n, ORDER), kind="stable").tolist():
         if not kept[k]:
             continue

@@ -167,7 +167,8 @@ class RangeRegistry:
         assert self._engine is not None, "this registry has no engine"
         device = self._devices[key]
         matters = self._late.apply(device, self._engine.clock.dt)
-        # An own subscription makes the device measure in every step.
+        # The subscriber `_DELAY` makes the device measure in every step, without other
+        # readers.
         if matters != (_DELAY in device.readers):
             self.subscribe(key, _DELAY, matters)
 

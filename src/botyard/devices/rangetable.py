@@ -80,7 +80,7 @@ class RangeDevice(Row[Ranges]):
         super().__init__(table, body, key)
 
     def detach(self) -> None:
-        """Note that the body of the device was removed."""
+        """Put the key of the device into `Ranges.gone`, because its body was removed."""
         self.table.gone.append(self.key)
 
 

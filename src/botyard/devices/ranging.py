@@ -40,7 +40,7 @@ T = TypeVar("T", bound=np.generic)
 MIN_PARALLEL_BEAMS = 9000
 """Number of beams per step above which several threads are faster than one.
 
-It is about 50 scans of 181 (reference performance.md §3.6).
+They are about 50 laser scans of 181 beams.
 """
 PARTS_PER_THREAD = 3
 """Number of parts into which the work of a step is divided, per thread.
@@ -121,7 +121,7 @@ class RangeDevices(RangeRegistry):
         """
         # Readings of the last step stay readable in the other buffer.
         self._out.reverse()
-        # No reading of this step exists yet, also where a device will not be measured.
+        # No device has a reading of this step yet, whether the step measures with it or not.
         self._taken[:] = False
         if self._active is None and not self.table.readers.any():
             self._active = np.zeros(0, np.int64)
@@ -142,7 +142,8 @@ class RangeDevices(RangeRegistry):
 
         measuring = self._late.measuring(active, engine.clock.tick, engine.clock.dt)
         self._cast(engine, active if measuring.all() else active[measuring])
-        # The previous readings of the others count as the readings of this step.
+        # A device that has not measured keeps its previous reading, which counts as its
+        # reading of this step.
         self._taken[active] = True
         self._hold_back(engine, active, measuring)
 
@@ -502,7 +503,8 @@ class RangeDevices(RangeRegistry):
     def _make(self, device: RangeDevice) -> None:
         """Find or compute the set of beams of a device, and store the set's number in the table."""
         beams = beam_set(device.bundles)
-        # The identity is a cheap key, and the stored set keeps it from being reused.
+        # `id` is a cheap key. The mapping also holds the set, so that no other object gets
+        # the same `id`.
         number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
         # A new set of beams changes the joined arrays; a known one does not.
         if number == len(self._kinds) - 1:
@@ -547,7 +549,8 @@ def warm_up(*, late: bool = False) -> None:
     fans = fans_from(table, np.zeros(1, np.int64), shape_arrays([]))
     # An empty choice compiles the kernel without computing anything.
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
-    # A `Pack` takes the place of the tuple that it wraps.
+    # A `Pack` (arrays packed for kernels) takes the place of the tuple that the type
+    # declares.
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
     world, output = empty_world(), Pack(Output(np.zeros(0), np.zeros(0, np.int16)))
     cast(world, sensors, nobody, np.uint64(0), 0, output)

@@ -104,9 +104,16 @@ AnyJointSpec = RevoluteJointSpec | PrismaticJointSpec
 def _check_limits(spec: AnyJointSpec) -> None:
     # Equal limits would be a rigid connection, not a joint.
     if not spec.low < spec.high:
+        is_turn = isinstance(spec, RevoluteJointSpec)
+        key = "limits_deg" if is_turn else "limits"
+        low, high = (
+            (math.degrees(spec.low), math.degrees(spec.high))
+            if is_turn
+            else (spec.low, spec.high)
+        )
         raise ModelError(
-            f"{spec.type}: limits must be [low, high] with low < high, found "
-            f"[{spec.low}, {spec.high}]"
+            f"{spec.type}: {key} must be [low, high] with low < high, found "
+            f"[{low:g}, {high:g}]"
         )
 
 

@@ -97,7 +97,7 @@ def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
 def _clouds(
     frame: str, *profiles: str, far_echoes: bool
 ) -> tuple[RosMessage[SonarSpec, SonarReadings], ...]:
-    """Return the declarations of topics with the end points of the readings, by profile of names.
+    """Return the declarations of topics with the end points of readings, for some name profiles.
 
     Their types are sensor_msgs/PointCloud and PointCloud2.
     """

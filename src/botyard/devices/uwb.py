@@ -36,7 +36,8 @@ class UwbSpec(DeviceSpec):
     range_max : float
         Greatest range, m.
     height : float
-        Height of the anchors above the tag, m. Ranges are those in space.
+        Height of the anchors above the tag, m. Ranges are distances in space, not in the
+        plane.
     deviation : float
         Standard deviation with line of sight, m.
     hidden_bias, hidden_deviation : float
@@ -79,7 +80,7 @@ class UwbRange(NamedTuple):
 
 
 def uwb_ranges(spec: UwbSpec, view: View) -> list[UwbRange]:
-    """Return the ranges to the anchors of the map, in its order.
+    """Return the ranges to the anchors of the map, in the order of the map.
 
     Parameters
     ----------
