@@ -822,15 +822,15 @@ def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
         ),
         (
             lambda head: head[roster][5].__setitem__("battery", ["a", "b", "c", "z"]),
-            "rows of the table battery",
+            "row of the table battery",
         ),
         (
             lambda head: head[roster][5].__setitem__("gripper", ["a"]),
-            "rows of the table gripper",
+            "row of the table gripper",
         ),
         (
             lambda head: head[roster][5].__setitem__("joint", ["b none"]),
-            "rows of the table joint",
+            "row of the table joint",
         ),
         (lambda head: head.__setitem__(9, 5e-324), "bodies with mass"),
     ):
@@ -851,7 +851,7 @@ def test_of_another_map_or_of_models_that_are_not_here() -> None:
     sim = world()
     state = sim.save_state()
     with pytest.raises(
-        StateError, match='found one of another map, "hall"; here is "nomap"'
+        StateError, match='found a state of another map, "hall"; here is "nomap"'
     ):
         Simulation().restore(state)
 

@@ -133,7 +133,7 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
     digest = sim.digest()
     with pytest.raises(
         StateError,
-        match="expected rows of the table tyres for its bodies, found others",
+        match="expected one row of the table tyres for each device of its robots, found other rows",
     ):
         sim.restore(join(msgspec.msgpack.encode(head), columns))
 

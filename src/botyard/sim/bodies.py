@@ -151,7 +151,7 @@ class Bodies(ReadOnly):
         """
         core = self.core
         core.check_thread()
-        # Only a real change is noted in the journal.
+        # Only a real change is recorded in the journal.
         if core.engine.carrier_of(name) is not None:
             core.note(None, Detach, name)
             core.engine.detach(name)

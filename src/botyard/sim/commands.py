@@ -55,7 +55,7 @@ class Commands(ReadOnly):
         ----------
         v, w, vy : float, optional
             Forward, m/s; turn rate, rad/s; to the left, m/s. A car-like robot drives the
-            curvature `w` / `v`: at a stand nothing turns.
+            curvature `w` / `v`: with `v` = 0 it does not turn.
         steer : float, optional
             Steering angle of a car-like robot instead of `w`, rad, positive to the left.
 
@@ -89,7 +89,7 @@ class Commands(ReadOnly):
             )
         if w is not None or vy:
             raise CommandError(
-                f"steer: expected it without w and vy, found w={w}, vy={vy}"
+                f"steer: expected neither w nor vy together with it, found w={w}, vy={vy}"
             )
 
     def _check_drives(self) -> None:

@@ -95,7 +95,10 @@ class Member(ReadOnly):
         """
 
     def _put_back(self, pose: Pose, source: str) -> None:
-        """Queue a placement of a body at a pose, at rest and with odometry zero."""
+        """Queue a placement at a pose, at rest, with the odometry that a new robot has there.
+
+        This odometry is zero, unless the model has an `odometry_origin`.
+        """
         origin = self.spec.odometry_origin
         odometry = Pose() if origin is None else relative(origin, pose)
         for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
@@ -484,7 +487,7 @@ class Core:
                 raise
 
         self.robots.update((robot.name, robot) for robot in robots)
-        # Record the spec again: when the engine recorded it, the bodies were not robots
+        # Record the change again: when the engine recorded it, the bodies were not robots
         # yet.
         self.feed.record_change(Subject.BODIES)
         return robots

@@ -33,14 +33,22 @@ MAX_NAMES: Final = 5
 
 
 class _Block(NamedTuple):
-    """Readings of one sensor of each robot, as columns of a part of all readings."""
+    """Place of the readings of one sensor of each robot in the array of all readings.
+
+    Attributes
+    ----------
+    readings : slice
+        Part of all readings; reshaped, it has a row for each robot.
+    columns : slice
+        Columns of this part with the readings of the sensor.
+    """
 
     readings: slice
     columns: slice
 
 
 def _block(first: I8, count: int, total: int) -> _Block | None:
-    """Return the readings of sensors as a block; None if there is none.
+    """Return the block of sensors; None if their readings are not equally far apart.
 
     Parameters
     ----------
@@ -53,7 +61,7 @@ def _block(first: I8, count: int, total: int) -> _Block | None:
     """
     apart = np.diff(first)
     width = int(apart[0]) if len(apart) else count
-    # The block ends with the last reading of all, if it would end beyond it.
+    # Shift a block that would extend past the last reading.
     start = min(int(first[0]), total - width * len(first))
     column = int(first[0]) - start
     if (apart != width).any() or column + count > width or start < 0 or not count:
@@ -172,7 +180,7 @@ class Fleet(ReadOnly):
         """Command steering angles; robots that do not steer drive straight on."""
         steers = STEERS[self.state.drive[self.robot_rows]]
         if w is not None:
-            raise CommandError("steer: expected it without w, found both")
+            raise CommandError("steer: expected no w together with it, found both")
         if len(self) and not steers.any():
             raise CommandError(
                 "steer: none of these robots steers, only robots with the drives "
@@ -512,7 +520,7 @@ class Fleet(ReadOnly):
         """Versions, (n,), and joystick buttons, (n, 2), of all controller boards.
 
         `board_of` gives a robot's row. A version or a button changes whenever the
-        reports of the board do. Sessions compare them to skip boards without news.
+        reports of the board do. Sessions compare them to skip boards without changes.
         """
         boards = self._core.engine.table(Boards)
         return boards.version, boards.buttons

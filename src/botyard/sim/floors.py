@@ -24,11 +24,17 @@ MAX_FLOOR_CELLS: Final = 2e6
 MARGIN_M: Final = 2.0
 """Width of the floor around the walls, besides two radii, m."""
 BLOCK_M: Final = 20.0
-"""Floors beyond the margin grow by whole blocks, m, so that they are used again."""
+"""Edge of the blocks by which a costmap grows beyond the margin, m.
+
+So near places outside of the map share one costmap.
+"""
 OUTSIDE_M: Final = 20.0
-"""Distance from the map of places for which `Floors.extent` lets a costmap grow, m."""
+"""Greatest distance from the map of places that a costmap may grow to cover, m.
+
+See `Floors.extent`.
+"""
 EMPTY_M: Final = 500.0
-"""Distance of these places from the robot where there is no map, m."""
+"""Greatest distance of these places from the robot if there is no map, m."""
 MAX_FLOORS: Final = 8
 """Number of costmaps that are kept, most recently used first."""
 
@@ -55,8 +61,8 @@ class Floors:
     def of(self, radius: float, points: Sequence[Sequence[float]]) -> Costmap:
         """Return the costmap for a robot.
 
-        No disc of this radius touches a wall that stops robots, wherever its centre is
-        in a free cell.
+        A disc of this radius whose centre is anywhere in a free cell touches no wall that
+        stops robots.
 
         Parameters
         ----------

@@ -319,7 +319,7 @@ def blocked_cells(
     Returns
     -------
     (rows, columns) bool
-        Cells.
+        True for the cells that are solid or near walls.
     """
     frame = Frame(*raster, 0, 0, 0, 0)
     return ~_far_from_walls(grid, frame, _solid(scene, frame), reach)
@@ -517,20 +517,20 @@ def _blocks(cells: I8) -> tuple[I4, I4, U1]:
     before : (b,) int32
         Number of free cells before each block of runs.
     runs : (b, RUNS_IN_BLOCK, 2) uint8
-        Number of taken cells, then of free cells, of each run. Zeros fill the last
-        block.
+        Number of occupied cells before each run, and number of free cells in it. Zeros
+        fill the last block.
     """
     at = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
     free = np.diff(at, append=len(cells))
     taken = np.diff(cells[at], prepend=0)
     taken[1:] -= free[:-1]
     # A byte holds at most `MAX_RUN`, so longer runs are split into several entries. A
-    # longer run of taken cells starts with entries without free cells; a longer run of
-    # free cells ends with entries without taken cells.
+    # longer run of occupied cells starts with entries without free cells; a longer run
+    # of free cells ends with entries without occupied cells.
     waiting = np.maximum(taken - 1, 0) // MAX_RUN
     count = waiting + (free + MAX_RUN - 1) // MAX_RUN
     run = np.repeat(np.arange(len(at)), count)
-    # Step 0 holds the last of the taken cells and the first free ones.
+    # Step 0 holds the last of the occupied cells and the first free ones.
     step = (
         np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count) - waiting[run]
     )

@@ -310,8 +310,8 @@ def _counted(poses: F8, radius: float, strips: Pack[Strips], offsets: I8) -> int
     # In a crowd, the number of neighbours grows with the square of the robots.
     if total < 0:
         raise ArgumentError(
-            f"radius: expected one with at most {MAX_PAIRS:,} neighbours of all robots "
-            f"together, found more within {radius:g} m"
+            "radius: expected a radius within which all robots together have at most "
+            f"{MAX_PAIRS:,} neighbours, found more within {radius:g} m"
         )
 
     return total

@@ -134,7 +134,9 @@ def _numbers(name: str, value: Any, count: int) -> list[float]:
     numbers = arguments.numbers(value, name)
     if numbers.shape not in ((), (1,), (count,)) or not np.isfinite(numbers).all():
         raise ArgumentError(
-            f"{name}: expected {count} finite numbers, found {arguments.found(value)}"
+            f"{name}: expected a finite number"
+            f"{f', or {count} of them' if count > 1 else ''}, "
+            f"found {arguments.found(value)}"
         )
 
     return [float(number) for number in np.broadcast_to(numbers.reshape(-1), (count,))]
@@ -154,7 +156,7 @@ def check(spec: RobotSpec, values: Values) -> None:
     Raises
     ------
     ArgumentError
-        States the parameter, the expected range and the value found.
+        A value is out of range.
     """
     for name, numbers in values.items():
         base = name.partition(" ")[0]

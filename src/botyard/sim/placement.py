@@ -24,7 +24,7 @@ from botyard.numerics.elementary import hypot
 from botyard.sim.freespace import Around
 
 ROBOT_SPACING = 1.0
-"""Spacing of robots without a start pose, m (decisions, "Start")."""
+"""Spacing of robots without a start pose, m."""
 Parts = Sequence[Outline]
 """Polygons of a body in its frame, m."""
 MIN_PLACES: Final = 22_700
@@ -109,7 +109,8 @@ class _Searched:
     """
 
     def __init__(self, spec: RobotSpec, engine: Engine, first: int) -> None:
-        # The reference keeps the identity of the model unique.
+        # The reference keeps the model alive, so that no other model gets its `id`, which
+        # is the key of this result.
         self.spec, self.first = spec, first
         self._specs = tuple(engine.specs)
         self._outlines = engine.feed.last(Subject.OUTLINES)
@@ -197,7 +198,7 @@ class _Grid:
         return searched.first if searched and searched.is_valid(engine) else 0
 
     def remember(self, spec: RobotSpec, engine: Engine, first: int) -> None:
-        """Note that all places before a number are blocked for a model.
+        """Store that all places before a number are blocked for a model.
 
         Parameters
         ----------
@@ -447,8 +448,8 @@ def on_trial(spec: RobotSpec) -> BodySpec:
 def _ring(k: int) -> tuple[tuple[int, int], ...]:
     """Return offsets of a square grid from k to less than k + 1 away, nearest first.
 
-    Offsets at equal distances have ascending y, because the original program lines
-    robots up at 1 m steps towards negative y.
+    Of offsets at equal distances, negative y come first, because AMRISim lines robots up
+    at 1 m steps towards negative y.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ class Places:
         Parameters
         ----------
         robot : Member
-            Robot to move. Its own present place does not count as taken.
+            Robot to move. Its own present place does not count as occupied.
 
         Returns
         -------

@@ -254,7 +254,7 @@ class Port:
         )
 
     def reset_pose(self) -> None:
-        """Queue a return to the start pose, at rest and with odometry zero.
+        """Queue a return to the start pose, at rest and with the odometry of a new robot.
 
         See `Simulation.put_back`.
         """

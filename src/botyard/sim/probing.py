@@ -322,7 +322,7 @@ class Probe:
 
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(
-                f"xy: expected numbers within ±{MAX_COORDINATE:g}, found magnitudes up to "
+                f"xy: expected numbers within ±{MAX_COORDINATE:g} m, found magnitudes up to "
                 f"{np.abs(places).max():g}"
             )
 

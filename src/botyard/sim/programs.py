@@ -128,7 +128,7 @@ class Programs:
             self.take_off(act)
 
     def crash(self, robot: str) -> None:
-        """Note that a robot's program has raised an exception.
+        """Record that a robot's program has raised an exception.
 
         The program is not called until `again` restarts it.
         """

@@ -126,7 +126,7 @@ def restore(
             )
 
         raise StateError(
-            f"state: expected the present map, found one of another map, {names}"
+            f"state: expected the present map, found a state of another map, {names}"
         )
 
     # With an equal roster, bodies and rows need not be compared.
@@ -147,7 +147,9 @@ def restore(
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not is_span(head.span):
         raise StateError(
-            "state: its number of contacts does not match its bodies with mass"
+            "state: bodies with mass: expected "
+            f"{'0 or more contacts' if masses else 'no contacts (-1)'} and a substep "
+            f"in range, found {head.contacts} contacts and a substep of {head.span} s"
         )
 
     # All checks come before the first change, so that a bad state changes nothing.

@@ -156,7 +156,7 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
         what = getattr(loose[0], "__qualname__", None) or type(loose[0]).__name__
         raise StateError(
             f"the function {what}, called before every step, cannot be copied with "
-            "the world: end it before you clone or pickle (call the result of "
+            "the world: remove it before you clone or pickle (call the result of "
             "before_step), or make it a controller with get_state and set_state"
         )
 
@@ -177,7 +177,7 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
 
 
 def settings_of(sim: Restorable[Any]) -> dict[str, Any]:
-    """Return the arguments by which another simulation works as this one."""
+    """Return the arguments that give another simulation the settings of this one."""
     return {
         "step": sim.core.dt,
         "odometry_error": sim.core.engine.odometry_error_mode.name.lower(),

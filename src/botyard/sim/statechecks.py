@@ -78,7 +78,10 @@ def check_columns(core: Core, head: Begin | Head, roster: Roster) -> list[Table]
         roster.schema == schema(core.engine, steers=steers, tables=tables)
         for steers in (False, True)
     ):
-        raise StateError("state: expected the columns of this program, found others")
+        raise StateError(
+            "state: expected the columns that this version of botyard stores, found the "
+            "columns of another version"
+        )
     return tables
 
 
@@ -165,8 +168,8 @@ def check_roster(
             and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
             raise StateError(
-                f"state: expected a valid pose as the start of {body.name}, found "
-                "another one"
+                f"state: expected a valid pose as the start of {body.name} (finite, "
+                f"within ±{commands.MAX_COORDINATE:g} m), found {list(body.start)}"
             )
 
     _check_rows(roster, robots, core, known)
@@ -207,8 +210,8 @@ def _check_rows(
             there <= rows if table in fewer else there == rows
         ):
             raise StateError(
-                f"state: expected rows of the table {table} for its bodies, found "
-                "others"
+                f"state: expected one row of the table {table} for each device of its "
+                "robots, found other rows"
             )
 
 
@@ -241,8 +244,9 @@ def check_head(
     ]
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
         raise StateError(
-            "state: expected names of its own robots, found a robot that it does "
-            "not contain"
+            "state: sessions, rays and controllers: expected names of robots that the "
+            "state contains, and a count of placements for each robot; found another "
+            "name or number"
         )
     bodies = {body.name for body in roster.bodies}
     queued = [q for q in head.queue if q.kind != "SetVelocities"] + [
@@ -264,7 +268,9 @@ def check_head(
         ):
             raise StateError(
                 f"state: rays of a laser of {rays.robot}: expected at most "
-                f"{MAX_RAYS} rays of an existing laser, found others"
+                f"{MAX_RAYS} rays of an existing laser, found {rays.count} rays of "
+                f"laser {rays.laser}, from {rays.angle_min} rad in steps of "
+                f"{rays.increment} rad"
             )
 
     _check_late(head, robots)
@@ -289,8 +295,9 @@ def check_head(
         and 0 <= head.error_mode < OdometryErrorMode.PERFECT
     ):
         raise StateError(
-            "state: expected a time, a step and an error mode in range, found one "
-            "out of range"
+            f"state: expected 0 to {MAX_TICK:g} steps done, a step of 1 to 60,000,000 "
+            f"µs, and an error mode of 0 to {OdometryErrorMode.PERFECT - 1}; found "
+            f"{head.tick} steps, {head.step_us} µs and {head.error_mode}"
         )
 
 
@@ -326,8 +333,8 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
             or not max(one.tick, before[1]) <= one.due <= one.tick + MAX_LATE_STEPS
         ):
             raise StateError(
-                f"state: expected late readings of {one.robot} that match its "
-                "sensors and the time, found others"
+                f"state: late readings of {one.robot}: expected finite readings of its "
+                "sensors, in order of time and not after the state; found others"
             )
 
         # Readings of a device must be in order of time.

@@ -72,6 +72,21 @@ class Roster(msgspec.Struct, array_like=True):
     """Part of the head that lists the content of the world.
 
     It seldom changes, so that its bytes are cached.
+
+    Attributes
+    ----------
+    schema : bytes
+        Digest of the columns, see `botyard.engine.state.schema`.
+    scene, scene_name : bytes, str
+        Digest of the map without boxes, and name of the map.
+    described : bytes
+        Digest of the description files.
+    bodies : list of Body
+        Robots and boxes, by row.
+    keys : dict of str to list
+        Keys of the rows of each table of devices, by name of the table.
+    unserved : list of str
+        Names of robots that are hidden from clients.
     """
 
     schema: bytes
@@ -463,8 +478,8 @@ def controllers_of(core: Core) -> list[Controller]:
     crashed = core.programs.crashed
     for name, (program, act) in core.programs.all.items():
         if name in crashed:
-            # Otherwise no copy of the world could be made: the state of the crashed program is lost
-            # in any case.
+            # A crashed program is saved without its state, which is lost in any case.
+            # Otherwise no copy of the world could be made.
             if _is_value(program.options):
                 found.append(
                     Controller(name, program.name, dict(program.options), None, True)
@@ -477,7 +492,7 @@ def controllers_of(core: Core) -> list[Controller]:
         if state is None:
             raise StateError(
                 f"robot {name}: its controller {program.name} cannot be saved: "
-                "it has no get_state and set_state"
+                "it has no get_state and set_state, or get_state returned None"
             )
 
         found.append(Controller(name, program.name, dict(program.options), state))

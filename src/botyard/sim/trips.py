@@ -7,7 +7,11 @@ from enum import StrEnum
 from typing import Final
 
 ORDERS: Final = ("loop", "back", "once")
-"""Orders of several goals: from the last to the first, back and forth, stop at the last."""
+"""Orders of several goals.
+
+``loop``: after the last goal, continue with the first one. ``back``: drive back and forth.
+``once``: stop at the last goal.
+"""
 
 
 class TripState(StrEnum):
