@@ -647,7 +647,7 @@ def test_resets_at_given_poses_do_what_other_resets_do(threads: int) -> None:
 def test_a_state_with_another_map_than_the_only_one_stops_its_world() -> None:
     worlds = Worlds(ROOMS[0], "p3dx", 3)
     worlds._batch.state.all("counts")[1, 2] = 7
-    with pytest.raises(ArgumentError, match="world 1: its state refers to another map"):
+    with pytest.raises(ArgumentError, match="world 1: its state names another map"):
         worlds.step()
     assert worlds.tick.tolist() == [1, 0, 1]
     worlds.reset([1])

@@ -25,9 +25,9 @@ FAULTS: Final = {
     Fault.POSE: "a pose is not finite, or out of bounds",
     Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
     Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, "
-    "is not finite, negative or too large",
+    "is negative, too large or not finite",
     Fault.SENSOR: (
-        "ranges or errors of a sensor are not finite, negative or too large, or the "
+        "ranges or errors of a sensor are negative, too large or not finite, or the "
         "minimum range is above the maximum range"
     ),
     Fault.KIND: "its state does not belong to these worlds",
@@ -35,13 +35,13 @@ FAULTS: Final = {
         "its bodies with mass have more contacts than the batch has room for; a "
         "single Simulation has room for more"
     ),
-    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, "
+    Fault.LATENCY: "a latency is negative, not finite, or beyond max_latency, "
     "which is set when the worlds are made, "
     "a jitter is above its latency, or a scale is too large",
-    Fault.MAP: "its state refers to another map than the only map of these worlds",
+    Fault.MAP: "its state names another map than map 0, the only map of these worlds",
     Fault.RATE: (
-        "a rate is not finite, negative or too large; or it needs a buffer: set "
-        "max_latency to 0 or more when you make the worlds"
+        "a rate is negative, too large or not finite; or it is below the rate of "
+        "steps: set max_latency to 0 or more when you make the worlds"
     ),
 }
 """Text for each fault; `words` adds the number that is wrong."""

@@ -37,7 +37,8 @@ class SharedWorld:
     def __init__(self, workers: Workers, arguments: tuple[Any, ...]) -> None:
         state, bodies, bins, grid, fans, _, own, late = arguments
         self._workers, self._own = workers, own
-        # A `Pack` takes the place of the tuple that it wraps.
+        # The fields are `Pack` objects (arrays packed for kernels) in place of the tuples
+        # that the type declares.
         self._world: Pack[World] = Pack(
             World(Pack(state), Pack(bodies), Pack(bins), grid)  # type: ignore[arg-type]
         )

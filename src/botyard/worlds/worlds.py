@@ -53,7 +53,7 @@ from botyard.worlds.robot_sets import Robots, RobotSets, slots_of
 from botyard.worlds.starting import Mask, StartingWorlds
 from botyard.worlds.workspaces import Plan
 
-# A typing error must not allocate all memory of the computer.
+# A mistyped number must not allocate all memory of the computer.
 MAX_WORLDS: Final = 1_000_000
 """Highest number of worlds in one object."""
 MAX_MAP_POOL: Final = 1_000_000_000
@@ -402,7 +402,7 @@ class Worlds(StartingWorlds):
         # The negation of `<=` also refuses NaN.
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(
-                f"xy: expected numbers within ±{MAX_COORDINATE:g}, found magnitudes up to "
+                f"xy: expected numbers within ±{MAX_COORDINATE:g} m, found magnitudes up to "
                 f"{np.abs(places).max():g}"
             )
         walls = np.empty((n, k, count, 4))
