@@ -283,7 +283,7 @@ def test_the_message_names_the_limit_of_the_hitches() -> None:
 
 def test_the_message_names_the_reverse_that_trains_do_not_drive() -> None:
     assert refused(tugger(1), 1.6, ahead=False) == (
-        "no path: a robot with trailers drives no path in reverse"
+        "no path: a robot with trailers does not reverse, and no other path leads"
     )
 
 
@@ -291,7 +291,7 @@ def test_the_message_names_the_turning_circle_of_the_robot() -> None:
     # The body is longer than the corridor is wide.
     for trailers in (0, 1):
         assert refused(tugger(trailers), 1.6) == (
-            "no path: no path of its turning circle leads the robot; the circle has a "
+            "no path: the turning circle of the robot is too wide for a path; the circle has a "
             "radius of 0.223 m"
         )
 

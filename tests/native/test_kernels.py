@@ -177,7 +177,7 @@ def test_an_encoder_writes_the_words_of_each_argument(
     ("value", "said"),
     [
         (np.zeros(3, np.complex128), "do not accept arrays of complex128"),
-        ((1, 2), "named tuples only"),
+        ((1, 2), "named tuples, found a tuple without names"),
         ("text", "not str"),
         (np.zeros(3, ">f8"), "do not accept arrays of"),
     ],

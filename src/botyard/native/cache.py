@@ -77,7 +77,7 @@ def cache_of(package: Package) -> Cache:
         is_used = False
 
     if not is_used:
-        # The watch explains slow starts to the user.
+        # Messages about slow starts name the folder as the reason.
         watch.unwritable_cache = str(folder)
     return Cache(folder, is_used)
 

@@ -175,7 +175,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
     def restore() -> None:
         for number, old in before.items():
-            # The handlers before, so that tests leave no trace.
+            # Install the previous handlers again, so that tests leave no trace.
             system.signal(number, old)
         keep.clear()
 

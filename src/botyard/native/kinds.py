@@ -179,7 +179,9 @@ def kind_of(value: Any) -> Kind:
 
 def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
     if not hasattr(value, "_fields"):
-        raise TypeError("kernels accept named tuples only")
+        raise TypeError(
+            "kernels accept named tuples, found a tuple without names of fields"
+        )
     return TupleKind(type(value), tuple(map(kind_of, value)))
 
 

@@ -151,7 +151,7 @@ class Library:
         Parameters
         ----------
         package : Package
-            Package of kernels. Its sources are read once, at the first question.
+            Package of kernels. Its sources are read once, at the first call.
         """
         # The result is cached, because the digest reads all sources of the package.
         fits = self._fits.get(package.name)

@@ -143,8 +143,8 @@ def find_car_path(
     Returns
     -------
     (n, 4) float64
-        Points at most `SPACING_M` apart: x and y, m, heading, rad, and direction of the
-        way that leads to the point, 1 forward, −1 in reverse. The first point is `start`
+        Points at most `SPACING_M` apart: x and y, m, heading, rad, and direction in which
+        the robot drives to the point, 1 forward, −1 in reverse. The first point is `start`
         with the direction of the second one; n ≥ 2.
 
     Raises
@@ -154,7 +154,7 @@ def find_car_path(
         `MAX_DISTANCE_M`.
     """
     check_distance(start, goal)
-    # The checks of a disc, with their reasons.
+    # If even a single disc has no path, this call raises the error with its reason.
     costs.path((start.x, start.y), goal, "a_star")
     edge = max(costs.resolution, 0.25 * radius)
     rows, columns = costs.costs.shape
@@ -169,7 +169,7 @@ def find_car_path(
         rows=math.ceil(height / edge),
         headings=HEADINGS,
         curvature=1.0 / radius,
-        # A move leaves its cell of the lattice.
+        # Each move is long enough to leave its cell of the lattice.
         stride=1.5 * edge,
         # Trailers follow in steps that are short compared with their drawbars.
         step=min([costs.resolution, *(0.5 * one.length for one in trailers)]),

@@ -326,8 +326,10 @@ def _agents(
             )
 
         if len(numbers) and not ((numbers >= 0).all() and (numbers < (n, m)).all()):
+            wrong = numbers[((numbers < 0) | (numbers >= (n, m))).any(axis=1)][0]
             raise ArgumentError(
-                f"chosen: expected worlds 0 … {n - 1} and bodies 0 … {m - 1}"
+                f"chosen: expected worlds 0 … {n - 1} and bodies 0 … {m - 1}, found "
+                f"world {wrong[0]}, body {wrong[1]}"
             )
 
     k = len(numbers)
@@ -358,8 +360,12 @@ def _agents(
 
     if not np.isfinite(arrays["preferred"]).all():
         raise ArgumentError("preferred: expected finite numbers, found NaN or infinity")
-    if not (np.isfinite(arrays["max_speed"]) & (arrays["max_speed"] >= 0.0)).all():
-        raise ArgumentError("max_speed: expected finite numbers of at least 0")
+    is_speed = np.isfinite(arrays["max_speed"]) & (arrays["max_speed"] >= 0.0)
+    if not is_speed.all():
+        raise ArgumentError(
+            "max_speed: expected finite numbers of at least 0 m/s, found "
+            f"{arrays['max_speed'][~is_speed][0]:g}"
+        )
     return Agents(
         chosen=np.ascontiguousarray(numbers), result=np.empty((k, 2)), **arrays
     )

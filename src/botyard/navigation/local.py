@@ -129,7 +129,8 @@ def dynamic_window(  # noqa: PLR0913 - a keyword for each parameter of the metho
         )
     if not (max_v > 0.0 and max_w > 0.0 and radius >= 0.0 and far > 0.0 and dt > 0.0):
         raise ArgumentError(
-            "max_v, max_w, far, dt: expected positive numbers, and a radius of at least 0"
+            "max_v, max_w, far, dt: expected positive numbers, and a radius of at least 0; "
+            f"found {max_v}, {max_w}, {far}, {dt}, and a radius of {radius}"
         )
 
     heading, clearance, velocity = weights
@@ -257,7 +258,8 @@ def vector_field_histogram(
     k = len(memory.last)
     if not (0.0 <= radius < window and 0.0 < low <= high):
         raise ArgumentError(
-            "radius, low, high: expected 0 ≤ radius < window and 0 < low ≤ high"
+            "radius, window, low, high: expected 0 ≤ radius < window and 0 < low ≤ high, "
+            f"found {radius}, {window}, {low}, {high}"
         )
 
     if not 1 <= wide < memory.blocked.shape[1]:

@@ -44,10 +44,12 @@ class Obstruction(Enum):
     GOAL_BLOCKED = "the robot does not fit at the goal"
     NO_PASSAGE = "no passage leads to the goal"
     GOAL_FAR = "the goal is too far from the robot: arcs are planned up to 10 km"
-    NO_ARC = "no path of its turning circle leads the robot to the goal"
-    NO_TIME = "the search for a path of its turning circle took too long, to the goal"
+    NO_ARC = "the turning circle of the robot is too wide for a path to the goal"
+    NO_TIME = "the search took too long to find a path of the robot's turning circle to the goal"
     NO_BEND = "the hitches of the trailers bend too little for a path to the goal"
-    NO_REVERSE = "a robot with trailers drives no path in reverse to the goal"
+    NO_REVERSE = (
+        "a robot with trailers does not reverse, and no other path leads to the goal"
+    )
     NO_SWEPT = "the trailers sweep more than the free floor on the way to the goal"
 
 

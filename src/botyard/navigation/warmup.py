@@ -33,7 +33,7 @@ def warm_up() -> None:
     local.dynamic_window(place, row, row, dt=0.1, radius=0.3, max_v=1.0, max_w=1.0)
     local.vector_field_histogram(place, one, one, local.Histograms(1), radius=0.3)
     local.pure_pursuit(np.ones((1, 2, 2)), np.zeros((1, 3)), one, np.zeros(1))
-    # Around the corner, so that both searches and the test of a line are called.
+    # The goal is around a corner, so that both searches and the test of a line are called.
     around = np.array([[0, 0], [255, 0]], np.uint8)
     Costmap(around, 0.0, 0.0, 1.0).path((0.5, 0.5), (1.5, 1.5))
     floor = Costmap(np.zeros((8, 8), np.uint8), 0.0, 0.0, 0.25)

@@ -45,7 +45,7 @@ cost, 254: (254 + 2 · 16) · `DIAGONAL` / 2²⁰.
 NOWHERE = -1
 """Value of `Buckets.before` of a cell that waits in no bucket."""
 FIRST = -2
-"""Value of `Buckets.before` of the first cell of bucket 0; the next bucket has one less."""
+"""Value of `Buckets.before` of the first cell of bucket 0; of bucket b it is `FIRST` − b."""
 NEIGHBOURS = 8
 
 

@@ -53,7 +53,7 @@ WORDS = 6
 
 
 class Train(NamedTuple):
-    """Body of a robot and of its m trailers.
+    """Discs and hitches of a robot and its m trailers.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ def is_free_arc(
 def positive(angle: float) -> float:
     """Return an angle wrapped to [0, 2π), rad."""
     turned = angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi))
-    # Rounding must not make a full turn of no turn.
+    # Rounding must not turn an angle of 0 into a full turn.
     return 0.0 if turned > 2.0 * math.pi - 1e-9 else turned
 
 
@@ -312,7 +312,8 @@ def word_of(number: int, d: float, a: float, b: float, parts: F8) -> bool:
     Parameters
     ----------
     number : int
-        LSL, RSR, LSR, RSL, RLR or LRL.
+        Parts of the path (L left, S straight, R right): 0 LSL, 1 RSR, 2 LSR, 3 RSL, 4 RLR,
+        5 LRL.
     d : float
         Distance of the goal.
     a, b : float
@@ -593,7 +594,7 @@ def plan_car(
         count -= 1
         popped += 1
         x, y = tree.pose[here, 0], tree.pose[here, 1]
-        # Shots from afar are seldom free: try fewer of them.
+        # A direct path (`shoot`) from far away is seldom free: try fewer of them.
         waited += 1
         if waited * 2.0 >= to_go(field, width, x, y, rules) * rules.curvature:
             waited = 0

@@ -124,7 +124,7 @@ def goal_place(
     for k in range(int(min(at, count - 2.0)), count - 1):
         ax, ay = path[k, 0] - x, path[k, 1] - y
         ex, ey = path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1]
-        # a + t e| = reach: the path leaves the circle at the greater solution.
+        # |a + t e| = reach: the path leaves the circle at the greater solution t.
         a, half, c = (
             ex * ex + ey * ey,
             ax * ex + ay * ey,

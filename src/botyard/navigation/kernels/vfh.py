@@ -282,9 +282,9 @@ def vector_field_histogram(
     points : (k, p, 2) float64
         Obstacles in the frames of the robots, m; NaN for none.
     goals : (k,) float64
-        Bearings of their goals in their frames, rad.
+        Bearing of each robot's goal in the frame of the robot, rad.
     headings : (k,) float64
-        Their headings in the world, rad.
+        Headings of the robots in the world, rad.
     turn_radius : (k,) float64
         Minimum turning radii, m; 0 for a turn in place.
     rules : HistogramRules
