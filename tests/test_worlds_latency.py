@@ -255,7 +255,9 @@ def test_no_latency_beyond_the_room_and_no_nonsense() -> None:
     ):
         before = worlds.param(name).copy()
         worlds.param(name)[1] = wrong
-        with pytest.raises(ArgumentError, match="world 1: a latency is negative, not finite"):
+        with pytest.raises(
+            ArgumentError, match="world 1: a latency is negative, not finite"
+        ):
             worlds.step()
         worlds.param(name)[:] = before
 

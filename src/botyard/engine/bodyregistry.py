@@ -114,8 +114,6 @@ class BodyRegistry(CommandQueue):
         Static world and boxes. The subclass adds the boxes.
     seed, step_us : int
         Seed of all random draws, and simulated time of a step, µs.
-    tick : int
-        Number of steps that count as done at the start.
     odometry_error_mode : OdometryErrorMode
         How odometry errors are drawn for robots that are added from now on.
     tables : sequence of Table
@@ -127,11 +125,11 @@ class BodyRegistry(CommandQueue):
         scene: Scene,
         seed: int,
         step_us: int,
-        tick: int,
+        begin: int,
         odometry_error_mode: OdometryErrorMode,
         tables: Sequence[Table],
     ) -> None:
-        super().__init__(scene, seed, step_us, tick)
+        super().__init__(scene, seed, step_us, begin)
         self.odometry_error_mode = odometry_error_mode
         self.tables: dict[str, Table] = {
             table.name: table

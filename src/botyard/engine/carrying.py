@@ -52,8 +52,6 @@ class CarryingBodies:
         Static world.
     seed, step_us : int
         Seed of all random draws, and simulated time of a step, µs.
-    begin : int
-        Number of steps that count as done at the start.
     """
 
     def __init__(self, scene: Scene, seed: int, step_us: int, begin: int) -> None:

@@ -121,7 +121,7 @@ class Batch(Memory):
         # The kernel has overwritten the flag in each part.
         self._asked[FAILED] = int(has_failed)
 
-    def _advance(self, chosen: I8 | None, count: int, starting: int) -> None:
+    def _advance(self, chosen: I8 | None, count: int, begins: int) -> None:
         """Call the kernel for worlds, in parallel threads if there are several.
 
         Parameters
@@ -129,15 +129,14 @@ class Batch(Memory):
         chosen : (k,) int64 or None
             Numbers of the worlds; None: all worlds.
         count : int
-            Number of steps.
-        starting : int
-            Whether episodes start: 0, 1 or 2, see `BEGINS`.
+            Number of steps. The last argument says whether episodes start: 0, 1 or 2,
+            see `BEGINS`.
         """
         assert self._table is not None, "the worlds have no map yet"
         asked = self._asked
-        asked[STEPS], asked[BEGINS], asked[FAILED] = count, starting, 0
+        asked[STEPS], asked[BEGINS], asked[FAILED] = count, begins, 0
         # Threads without a world of their own help with large worlds.
-        if self._has_spare_threads and count and not starting:
+        if self._has_spare_threads and count and not begins:
             self._step_shared(chosen, count)
             return
         self._step_parts(chosen)

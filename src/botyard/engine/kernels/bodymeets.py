@@ -412,8 +412,8 @@ def meet_bin_row(
     fans: Fans,
     beams: Beams,
     device: Device,
-    first: int,
-    last: int,
+    begin: int,
+    end: int,
     reach: float,
 ) -> None:
     """Shorten the beams of a device to the bodies of adjacent bins.
@@ -429,13 +429,13 @@ def meet_bin_row(
         shorter.
     device : Device
         Device that senses; it does not see the body that carries it.
-    first, last : int
-        First and last bin. Without bins, `last` is less than `first`.
+    begin, end : int
+        First and last bin. Without bins, `end` is less than `begin`.
     reach : float
         Greatest distance from the body of a point that a beam reaches, m.
     """
     at, part_start = bins.at, bodies.part_start
-    for n in range(bins.start[first], bins.start[last + 1] if last >= first else 0):
+    for n in range(bins.start[begin], bins.start[end + 1] if end >= begin else 0):
         ex, ey, radius = at[n, 0] - device.x, at[n, 1] - device.y, at[n, 2]
         far = reach + radius
         other = bins.rows[n]
@@ -522,7 +522,7 @@ def meet_bodies(
         # Read a row of bins, or its two parts on both sides of the hole (the bins that
         # were read before).
         for side in range(2 if is_split else 1):
-            first, last = (
+            begin, end = (
                 (last_i1 + 1, i1)
                 if side == 1
                 else (i0, last_i0 - 1 if is_split else i1)
@@ -534,7 +534,7 @@ def meet_bodies(
                 fans,
                 beams,
                 device,
-                jy * nx + first,
-                jy * nx + last,
+                jy * nx + begin,
+                jy * nx + end,
                 reach,
             )
