@@ -164,6 +164,7 @@ def test_the_page(asked: set[str]) -> None:
             msg.RemoveZone(name="ice"),
             msg.Clone(names=["ann"]),
             msg.Remove(names=["nobody"]),
+            msg.Rename(names=[("nobody", "eve")]),
             msg.Undo(),
             msg.Redo(),
             msg.LoadMap(name="office"),

@@ -29,6 +29,7 @@ from botyard.control import (
     PressEmergencyStop,
     Redo,
     Remove,
+    RenameRobots,
     Reset,
     SendMap,
     Undo,
@@ -146,6 +147,8 @@ OPERATIONS = st.one_of(
     st.just(AddRobot(model="amigo", robot="eve", rename=True)),
     st.just(AddRobots(model="p3dx", number=2)),
     st.just(CloneRobots(robots=("bob",))),
+    st.just(RenameRobots(names=(("ann", "anna"),))),
+    st.just(RenameRobots(names=(("bob", "ann"), ("ann", "bob")))),
     st.just(Reset()),
     st.just(ClearMap()),
     st.just(SendMap(map="small.map", data=MAP)),
@@ -196,6 +199,32 @@ def test_a_drag_is_one_step_and_a_new_change_ends_what_can_be_done_again() -> No
         await desk.do(placing("bob"))
         with pytest.raises(NotNowError, match="nothing to redo"):
             await desk.redo()
+
+    run(test)
+
+
+def test_new_names_are_taken_back_with_the_steps_before_them() -> None:
+    async def test(desk: RequestHandler) -> None:
+        before = desk.there()
+        await desk.do(placing("ann"))
+        moved = desk.there()
+        both = (("ann", "bob"), ("bob", "carl"))
+        await desk.do(RenameRobots(names=both))
+        assert desk.there()["bob"] == moved["ann"]
+        await desk.do(placing("bob", x=4.0))
+        assert (await desk.undo()) == "undone: moving bob"
+        assert (await desk.undo()) == "undone: renaming ann, bob"
+        assert desk.there() == moved
+        assert (await desk.redo()) == "redone: renaming ann, bob"
+        assert desk.there()["bob"] == moved["ann"]
+        await desk.undo()
+        assert (await desk.undo()) == "undone: moving ann"
+        assert desk.there() == before
+        # Another robot has the old name meanwhile.
+        await desk.do(RenameRobots(names=(("ann", "anna"),)))
+        await desk.do(AddRobot(model="amigo", robot="ann"), OTHER)
+        with pytest.raises(WorldError, match='a body named "ann" already exists'):
+            await desk.undo()
 
     run(test)
 

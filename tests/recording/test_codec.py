@@ -265,6 +265,7 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     ),
     journal.Unserve: st.builds(journal.Unserve, some_names),
     journal.RemoveRobots: st.builds(journal.RemoveRobots, some_names),
+    journal.RenameRobots: st.builds(journal.RenameRobots, some_names, some_names),
     journal.AddBox: st.builds(journal.AddBox, names, boxes),
     journal.RemoveBox: st.builds(journal.RemoveBox, names),
     journal.ReplaceScene: st.builds(journal.ReplaceScene, scenes),

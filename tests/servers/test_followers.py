@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 
 from botyard.app.compose import Parts, compose
+from botyard.control import USER, RenameRobots
+from botyard.errors import NotNowError
 from botyard.formats.models import find_robot
 from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.page.requests import PageRequests
@@ -123,6 +125,36 @@ def test_a_robot_that_comes_back_later_gets_its_port_again(still: bool) -> None:
         sim.history.go_on_from(time)
         await until(lambda: all(map(robot_servers.port_of, ("ann", "bob"))))
         assert {name: robot_servers.port_of(name) for name in ("ann", "bob")} == ports
+
+    run(act)
+
+
+def test_a_renamed_robot_keeps_its_port(still: bool) -> None:
+    """It keeps its name while a client is connected to it."""
+
+    async def act(parts: Parts) -> None:
+        robot_servers, control = parts.robot_servers, parts.control
+        if still:
+            parts.hub.pause()
+        await robot_servers.open()
+        ports = {name: robot_servers.port_of(name) for name in ("ann", "bob")}
+        reader, writer = await asyncio.open_connection("127.0.0.1", ports["bob"])
+        writer.write(frame(0))
+        assert await reader.read(1)
+        swap = RenameRobots(names=(("ann", "eve"), ("bob", "ann")))
+        with pytest.raises(
+            NotNowError, match=r"bob keeps its name: a client .*is conn"
+        ):
+            control.do(USER, swap)
+        assert list(parts.hub.sim.robots) == ["ann", "bob"]
+        writer.close()
+        await until(lambda: not list(robot_servers.uses_of("bob")))
+        control.do(USER, swap)
+        await until(lambda: set(robot_servers.servers) == {"eve", "ann"})
+        await until(lambda: all(map(robot_servers.port_of, ("eve", "ann"))))
+        assert robot_servers.port_of("eve") == ports["ann"]
+        assert robot_servers.port_of("ann") == ports["bob"]
+        assert robot_servers.servers["ann"].robot is parts.hub.sim.robots["ann"]
 
     run(act)
 

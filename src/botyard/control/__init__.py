@@ -50,6 +50,7 @@ from botyard.control.movie import CancelMovie, WriteMovie
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.placing import FindPlaces
 from botyard.control.recording import SaveRecording, StartRecording, StopRecording
+from botyard.control.renaming import RenameRobots
 from botyard.control.time import (
     HoldTime,
     Pause,
@@ -127,6 +128,7 @@ __all__ = [
     "ReloadMap",
     "Remove",
     "RemoveZone",
+    "RenameRobots",
     "Reset",
     "Resume",
     "RevokeSector",

@@ -67,6 +67,8 @@ class TopicFacts:
         Number of messages so far.
     readers : int
         Number of readers outside the simulator; 0 for an input.
+    robot : str
+        Robot to which it belongs; empty: the world.
     """
 
     name: str
@@ -75,6 +77,7 @@ class TopicFacts:
     is_input: bool
     count: int
     readers: int = 0
+    robot: str = ""
 
 
 class Topics(Protocol):

@@ -7,7 +7,15 @@ some of them.
 from __future__ import annotations
 
 import time as wall
-from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -301,6 +309,14 @@ class RobotHost(Protocol):
 
     def port_of(self, robot: str) -> int:
         """Return the TCP port of a robot; 0 if it has none."""
+        ...
+
+    def keep_ports(self, names: Mapping[str, str]) -> None:
+        """Give robots that got other names the ports that they had: new names by old ones."""
+        ...
+
+    def uses_of(self, robot: str) -> Iterable[str]:
+        """Yield what is connected to a robot by its name: clients, readers of its topics."""
         ...
 
     def serve(
@@ -631,6 +647,16 @@ class UndoLog(Protocol):
         """Undo the last step of a client, or redo the last undone one.
 
         Return a message.
+        """
+        ...
+
+    def renamed(self, bodies: Mapping[tuple[str, object], tuple[str, object]]) -> None:
+        """Keep the steps for robots that got other names.
+
+        Parameters
+        ----------
+        bodies : mapping of (str, object) to (str, object)
+            New name and identity by old name and identity (`Site.identity`).
         """
         ...
 

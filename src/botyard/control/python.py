@@ -66,6 +66,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "MoveJoystick": "robot.electrics.joystick has a method for it",
     "Pause": "only Simulation.step advances time",
     "Resume": "only Simulation.step advances time",
+    "RenameRobots": "a program names its robots when it adds them",
     "RotateLog": "the program configures its own logging",
     "SetAnalogInput": "robot.electrics has a method for it",
     "SetCharge": "robot.electrics.battery has a method for it",

@@ -18,7 +18,7 @@ including the changes of other clients until then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Generator, Hashable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ from botyard.control.floor import RemoveZone, SetZone
 from botyard.control.history import Branch
 from botyard.control.mapediting import EditMap
 from botyard.control.operation import Operation
+from botyard.control.renaming import RenameRobots
 from botyard.control.site import Site
 from botyard.control.traffic import (
     GrantSector,
@@ -43,8 +44,8 @@ from botyard.control.traffic import (
 from botyard.control.trips import DockRobots, GoTo, SendRobots
 from botyard.control.undo_bodies import Added, Placed, Removed
 from botyard.control.undo_map import MapEdited
-from botyard.control.undo_part import Part, Placements, described
-from botyard.control.undo_robots import Charged, Sent
+from botyard.control.undo_part import Key, Part, Placements, described
+from botyard.control.undo_robots import Charged, Renamed, Sent
 from botyard.control.undo_traffic import TrafficChanged
 from botyard.control.undo_world import MapReplaced, WentBack
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
@@ -227,6 +228,8 @@ class Undoing:
         parts: list[Part] = []
         if isinstance(result, AddedRobots) and isinstance(operation, ADDING):
             part = Added.of(control, result.robots)
+        elif isinstance(operation, RenameRobots):
+            part = Renamed.of(control, operation.names)
         elif isinstance(operation, ON_TRAFFIC):
             part = TrafficChanged.of(control, operation, result)
         elif (
@@ -363,7 +366,21 @@ class Undoing:
             own.succeed(name, old, new, before, now if own is by else now - 1)
             for step in (*book.undo, *book.redo):
                 for part in step.parts:
-                    part.rename(name, old, new)
+                    part.succeed(name, old, new)
+
+    def renamed(self, bodies: Mapping[Key, Key]) -> None:
+        """Keep the steps for robots that got other names.
+
+        Parameters
+        ----------
+        bodies : mapping of (str, object) to (str, object)
+            New name and identity by old name and identity (`Site.identity`).
+        """
+        for book in self._books.values():
+            book.placements.rename(bodies)
+            for step in (*book.undo, *book.redo):
+                for part in step.parts:
+                    part.rename(bodies)
 
     def begin_anew(self, by: Placements) -> None:
         """Forget the undo steps of all clients after the world returned to an earlier moment.

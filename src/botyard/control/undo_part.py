@@ -74,6 +74,16 @@ class Placements:
         # The new object's own count makes `by_others` return the same number as before.
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
+    def rename(self, bodies: Mapping[Key, Key]) -> None:
+        """Transfer the counts to the new names and identities of robots.
+
+        Parameters
+        ----------
+        bodies : mapping of (str, object) to (str, object)
+            New name and identity by old name and identity.
+        """
+        self._own = {bodies.get(key, key): n for key, n in self._own.items()}
+
     def keep(self, keys: Iterable[Key]) -> None:
         """Keep the counts of these bodies, and forget the counts of all others.
 
@@ -183,7 +193,21 @@ class Part(ABC):
         """
         return None
 
-    def rename(self, name: str, old: object, new: object) -> None:
+    def rename(self, bodies: Mapping[Key, Key]) -> None:
+        """Replace the names and identities of robots that got other names.
+
+        Parameters
+        ----------
+        bodies : mapping of (str, object) to (str, object)
+            New name and identity by old name and identity; other bodies stay.
+        """
+        kept = dict[str, Any]()
+        for name, one in self.kept.items():
+            name, one.body = bodies.get((name, one.body), (name, one.body))
+            kept[name] = one
+        self.kept = kept
+
+    def succeed(self, name: str, old: object, new: object) -> None:
         """Replace the identity of a body that was restored as a new object.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Undo of operations on robots: their controllers, and the charge of their batteries."""
+"""Undo of operations on robots: their controllers, batteries and names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from botyard.control.caller import Caller
+from botyard.control.renaming import RenameRobots
 from botyard.control.site import Site
 from botyard.control.undo_part import (
     Kept,
@@ -17,6 +18,7 @@ from botyard.control.undo_part import (
     add_note,
     names_text,
 )
+from botyard.errors import BotyardError
 from botyard.model.world import Program
 from botyard.sim.programs import employ
 
@@ -157,4 +159,56 @@ class Charged(Part):
         return [Charged(redo)]
 
 
-__all__ = ["Charged", "Sent"]
+@dataclass(slots=True)
+class Former(Kept):
+    """Robot with the name that it had."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Renamed(Part):
+    """Robots that got other names."""
+
+    kept: Mapping[str, Former]
+
+    @classmethod
+    def of(cls, control: Site, names: Iterable[tuple[str, str]]) -> Renamed:
+        """Return the part for robots that have been renamed: pairs of old and new names."""
+        return cls(
+            {
+                new: Former(control.identity(new), old)
+                for old, new in names
+                if old != new
+            }
+        )
+
+    @property
+    def what(self) -> str:
+        """Description of the change, for messages."""
+        return f"renaming {names_text([one.name for one in self.kept.values()])}"
+
+    def touched(self) -> Iterable[Key]:
+        """Return no bodies: placements do not matter to names."""
+        return ()
+
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
+        """Give the robots the names that they had before; see `Part.take_back`."""
+        yield None
+        there = {
+            name: kept.name
+            for name, kept in self.kept.items()
+            if name in control.sim.robots and control.identity(name) == kept.body
+        }
+        add_note(notes, [n for n in self.kept if n not in there], "is gone", "are gone")
+        try:
+            RenameRobots(names=tuple(there.items())).perform(control, caller)
+        except BotyardError as error:
+            notes.append(str(error))
+            return []
+        return [Renamed.of(control, there.items())]
+
+
+__all__ = ["Charged", "Renamed", "Sent"]

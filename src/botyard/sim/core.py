@@ -108,14 +108,14 @@ class Member(ReadOnly):
     def _is_removed(self) -> bool:
         return isinstance(self._core, Removed)
 
-    def _remove(self) -> None:
-        """Mark this handle as removed.
+    def _remove(self, now: str = "") -> None:
+        """Mark this handle as removed, or as the handle of a robot that is called `now`.
 
         Later uses of the handle raise an error, also if another robot gets the same
         name.
         """
         # Sensors and commands of the robot share this reference.
-        vars(self)["_core"] = Removed(self.name)
+        vars(self)["_core"] = Removed(self.name, now)
 
 
 class Core:

@@ -11,15 +11,27 @@ R = TypeVar("R")
 
 
 class Removed:
-    """Stand-in for the simulation of a removed robot.
+    """Stand-in for the simulation of a removed or renamed robot.
 
     Every access raises `UnknownNameError`.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    now : str
+        Its new name; empty: it was removed.
     """
 
-    def __init__(self, robot: str) -> None:
+    def __init__(self, robot: str, now: str = "") -> None:
         self._robot = robot
+        self._now = now
 
     def __getattr__(self, name: str) -> NoReturn:
+        if self._now:
+            raise UnknownNameError(
+                f'robot "{self._robot}" was renamed: use robots["{self._now}"]'
+            )
         raise UnknownNameError(
             f'robot "{self._robot}" was removed from its simulation; '
             "add_robot makes another one"

@@ -170,6 +170,20 @@ class RemoveRobots(Change):
 
 
 @dataclass(frozen=True, slots=True)
+class RenameRobots(Change):
+    """Robots got other names.
+
+    Attributes
+    ----------
+    names, to : tuple of str
+        Old name and new name of each robot.
+    """
+
+    names: tuple[str, ...]
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveBox(Change):
     """A box of the map was removed."""
 
@@ -488,6 +502,7 @@ __all__ = [
     "RemoveBox",
     "RemoveRobots",
     "RemoveZone",
+    "RenameRobots",
     "ReplaceFloor",
     "ReplaceScene",
     "Reset",

@@ -103,6 +103,9 @@ REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] 
     ),
     journal.Unserve: lambda c, sim, _: sim.core.unserve(c.names),
     journal.RemoveRobots: lambda c, sim, _: sim.remove_robots(c.names),
+    journal.RenameRobots: lambda c, sim, _: sim.core.states.rename_robots(
+        dict(zip(c.names, c.to, strict=True))
+    ),
     journal.RemoveBox: lambda c, sim, _: sim.remove_box(c.name),
     journal.AddBox: lambda c, sim, _: sim.add_box(c.box, c.name),
     journal.ReplaceScene: lambda c, sim, _: sim.replace_scene(c.scene),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from botyard.sim.branching import branch
 from botyard.sim.core import Core
 from botyard.sim.journal import Restore
 from botyard.sim.programs import employ
+from botyard.sim.renaming import rename_robots
 from botyard.sim.restoring import restore
 from botyard.sim.statehead import Known, controllers_of, digested_head, head_of
 
@@ -148,6 +149,34 @@ class SavedStates:
         """
         self._core.check_thread()
         branch(self._core, self.known, self.restore, state, scene)
+
+    def rename_robots(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Give robots other names between two steps; their trailers are renamed with them.
+
+        A renamed robot has a new handle and other random draws, and the whole state of
+        the old one.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New names by the old names of robots.
+
+        Returns
+        -------
+        dict of str to str
+            New names by old names of all bodies that were renamed, trailers included.
+
+        Raises
+        ------
+        UnknownNameError
+            No robot has one of the old names.
+        NameRuleError, NameTakenError
+            A new name is not valid, is given twice, or is the name of another body.
+        WorldError
+            A robot is a trailer, whose name follows from the robot that pulls it.
+        """
+        self._core.check_thread()
+        return rename_robots(self._core, self.known, names)
 
     def models(self) -> tuple[object, ...]:
         """Return models, boxes and description files that a state saved now refers to.

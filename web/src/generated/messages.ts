@@ -229,6 +229,14 @@ export interface Remove {
   group?: number;
 }
 
+/** Give robots other names: present name and new name of each. */
+export interface Rename {
+  type: "rename";
+  names: [string, string][];
+  id?: number;
+  group?: number;
+}
+
 /** Return robots to their start poses, with odometry zero; without names, all robots. */
 export interface Reset {
   type: "reset";
@@ -1036,7 +1044,7 @@ export interface HeatResult {
   free: number;
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Estimate | Dock | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat | Show;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | SetCharge | Joystick | CommandDevice | Add | FindPlaces | Send | Estimate | Dock | Clone | Remove | Rename | Reset | Undo | Redo | Look | GoOn | Loop | Chart | Course | OdometryErrors | LoadMap | LookAtMap | EditMap | SetZone | RemoveZone | RunTraffic | EndTraffic | HoldTraffic | StepTraffic | GrantSector | RevokeSector | AskTrafficPlan | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | LookAtTopic | Start | Reply | Exit | Catalog | Debug | Heat | ResetHeat | Show;
 
 export type Push = Welcome | Started | Schema | Status | Marks | Details | Trips | Fleet | Clients | People | Traffic | Log | Files | Ok | Failed;
 

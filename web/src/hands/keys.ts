@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo" | "emergency" | "goThere" | "estimate" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
+  | "undo" | "redo" | "emergency" | "goThere" | "estimate" | "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people" | "rename" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -31,7 +31,7 @@ const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
-  Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
+  Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", F2: "rename", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
   x: "stop", X: "emergency", G: "goThere", T: "table", I: "clients", Y: "traffic", O: "inset", V: "values", H: "heat", P: "people",
 }; // prettier-ignore
 
@@ -109,6 +109,7 @@ export const HELP: [string, [string, string][]][] = [
       ["c", "follow the selected robot"],
       ["Insert, +", "add a robot or an obstacle"],
       ["Ctrl-D", "clone what is selected"],
+      ["F2", "rename the selected robots"],
       ["Delete", "remove what is selected; more than five are asked about"],
       ["Ctrl-A", "select all robots"],
     ],

@@ -81,6 +81,7 @@ export class Commands {
       cancel: () => this.cancel(),
       remove: () => this.remove(),
       clone: () => fleet.clone(),
+      rename: () => (fleet.drivable.length ? panels.open("rename") : this.on.notices.say("select the robots to rename")),
       selectAll: () => selection.set(roster.robotNames),
       help: () => panels.open("help"),
       load: () => panels.open("map"),

@@ -3,7 +3,7 @@
 import type { Says } from "./ports";
 
 export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record"
-  | "share" | "downloads"; // prettier-ignore
+  | "share" | "downloads" | "rename"; // prettier-ignore
 
 /** Parts of the page that a key shows and hides. */
 export type Panel = "table" | "clients" | "traffic" | "inset" | "values" | "heat" | "people";

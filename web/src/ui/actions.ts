@@ -62,6 +62,7 @@ export function tools(app: App): Tool[] {
     simple(app, "heat", { icon: "heat", label: "Heat maps", key: "Shift-H", on: panels.heat }),
     simple(app, "people", { icon: "people", label: "People", key: "Shift-P", on: panels.people }),
     simple(app, "inset", { icon: "inset", label: "Overview", key: "Shift-O", on: panels.inset }),
+    simple(app, "rename", { icon: "tag", label: "Rename the selected robots", key: "F2", off: locked || timeline.isLooking || !app.fleet.drivable.length }),
     simple(app, "values", { icon: "values", label: "Values under the pointer", key: "Shift-V", on: panels.values }),
   ];
 }

@@ -74,6 +74,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "ClearField",
         "MarkFloor",
         "RemoveZone",
+        "RenameRobots",
         "SetZone",
         "EditMap",
         "RunTraffic",

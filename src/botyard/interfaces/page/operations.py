@@ -37,6 +37,7 @@ from botyard.control import (
     ReloadMap,
     Remove,
     RemoveZone,
+    RenameRobots,
     Reset,
     Resume,
     RevokeSector,
@@ -143,6 +144,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Dock: lambda r: DockRobots(robots=tuple(r.names)),
     msg.Clone: lambda r: CloneRobots(robots=tuple(r.names)),
     msg.Remove: lambda r: Remove(names=tuple(r.names)),
+    msg.Rename: lambda r: RenameRobots(names=tuple(r.names)),
     msg.LoadMap: lambda r: (
         LoadMap(map=r.name, reserved=False) if r.name else ClearMap()
     ),
@@ -221,6 +223,7 @@ ABOUT_WHAT_IS_SHOWN: Final = (
     msg.Dock,
     msg.Clone,
     msg.Remove,
+    msg.Rename,
     msg.Reset,
     msg.Undo,
     msg.Redo,

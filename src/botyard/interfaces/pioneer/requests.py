@@ -399,6 +399,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "ClearField": "the protocol has no command for it",
     "MarkFloor": "the protocol has no command for it",
+    "RenameRobots": "the protocol has no command for it",
     "RemoveZone": "the protocol has no command for it",
     "EditMap": "the protocol has no command for it",
     "RunTraffic": "the protocol has no command for it",

@@ -50,6 +50,7 @@ from botyard.sim.simulation import Robot
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "ClearField": "clients command the rate of a robot's pheromone_pen",
     "MarkFloor": "clients command the rate of a robot's pheromone_pen",
+    "RenameRobots": "names of topics and frames do not change under their readers",
     "RemoveZone": "scenarios and programs set zones of the floor",
     "EditMap": "only a user who draws on the page needs it",
     "RunTraffic": "only a user who draws on the page needs it",
@@ -646,6 +647,7 @@ class RosGraph:
         """Yield descriptions of all topics and inputs, with the number of their messages."""
         self._sync()
         for member in (self._world, *self._members.values()):
+            robot = "" if member.of is None else member.of.name
             for offer in member.topics:
                 topic = offer.topic
                 yield TopicFacts(
@@ -655,6 +657,7 @@ class RosGraph:
                     is_input=False,
                     count=offer.count,
                     readers=sum(p.reader_count for p in offer.publications.values()),
+                    robot=robot,
                 )
             for entry in member.inputs:
                 yield TopicFacts(
@@ -663,6 +666,7 @@ class RosGraph:
                     about=entry.about,
                     is_input=True,
                     count=entry.count,
+                    robot=robot,
                 )
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:

@@ -104,6 +104,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "PlaceAxis",
         "PressEmergencyStop",
         "ReloadMap",
+        "RenameRobots",
         "RotateLog",
         "SendMap",
         "SendRobots",

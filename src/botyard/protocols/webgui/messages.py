@@ -258,6 +258,12 @@ class Remove(Request, tag="remove"):
     names: Names
 
 
+class Rename(Request, tag="rename"):
+    """Give robots other names: present name and new name of each."""
+
+    names: Annotated[list[tuple[Name, Name]], msgspec.Meta(max_length=5000)]
+
+
 class Reset(Request, tag="reset"):
     """Return robots to their start poses, with odometry zero; without names, all robots."""
 
@@ -611,6 +617,7 @@ AnyRequest = (
     | Dock
     | Clone
     | Remove
+    | Rename
     | Reset
     | Undo
     | Redo

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from types import MappingProxyType
@@ -455,6 +455,25 @@ class RobotServers:
 
         sim.remove_robots(robots)
         self._feed.record_change(Subject.PORTS)
+
+    def keep_ports(self, names: Mapping[str, str]) -> None:
+        """Give robots that got other names the ports that they had: new names by old ones."""
+        ports = {new: self.port_of(old) for old, new in names.items()}
+        # Closed now: an old name may be the new name of another robot.
+        for old in names:
+            if old in self.servers:
+                self._close(old)
+        self._closed.update((name, port) for name, port in ports.items() if port)
+
+    def uses_of(self, robot: str) -> Iterator[str]:
+        """Yield what is connected to a robot by its name: clients, readers of its topics."""
+        census = self.hub.census
+        for client in census.clients():
+            if client.robot == robot:
+                yield f"a client ({client.protocol}, {shown(client.address)}) is connected to it"
+        for topic in () if census.topics is None else census.topics.topics():
+            if topic.robot == robot and topic.readers:
+                yield f"a ROS node reads {shown(topic.name)}"
 
     def port_of(self, robot: str) -> int:
         """Return the TCP port of a robot; 0 if it has none."""
