@@ -13,8 +13,8 @@ def is_loopback(address: str) -> bool:
     Parameters
     ----------
     address : str
-        IPv4 or IPv6 address, also in brackets, or a host name. The only name that
-        counts is ``localhost``; other names are not looked up.
+        IPv4 or IPv6 address, also in brackets, or a host name. The only name regarded as loopback
+        is ``localhost``; other names are not resolved.
     """
     try:
         return ipaddress.ip_address(address.strip("[]")).is_loopback

@@ -14,9 +14,9 @@ from botyard.protocols.webgui.session import Viewer
 TCP_INFO_BYTES: Final = 136
 """Length of Linux's ``struct tcp_info`` up to ``tcpi_bytes_received`` (since Linux 4.1)."""
 RTT_AT: Final = 68
-"""Offset of ``tcpi_rtt``, µs, in ``struct tcp_info`` (linux/tcp.h)."""
+"""Offset in bytes of ``tcpi_rtt`` (round-trip time, µs) in ``struct tcp_info`` (linux/tcp.h)."""
 BYTES_AT: Final = 120
-"""Offset of ``tcpi_bytes_acked``; ``tcpi_bytes_received`` follows."""
+"""Offset of ``tcpi_bytes_acked``, bytes; ``tcpi_bytes_received`` follows directly."""
 
 
 class TcpFigures(NamedTuple):
@@ -38,7 +38,8 @@ class TcpFigures(NamedTuple):
 def tcp_figures(sock: Any) -> TcpFigures:
     """Return the counts of a TCP socket.
 
-    The system counts also the bytes that the simulator reads and writes past asyncio.
+    The counts are the operating system's. They include bytes that the simulator reads and writes
+    without asyncio.
 
     Parameters
     ----------
@@ -70,12 +71,12 @@ class TcpClient(Protocol):
 
     @property
     def peer(self) -> object:
-        """Address, as text."""
+        """Network address of the client; ``str`` of it is for display."""
         ...
 
     @property
     def socket(self) -> socket.socket | None:
-        """Its socket."""
+        """Socket of the connection; None if there is none."""
         ...
 
 
@@ -98,12 +99,12 @@ class PioneerClient(TcpClient, Protocol):
 
     @property
     def robot_name(self) -> str:
-        """Name of its robot; empty if it has none."""
+        """Name of the robot that the client is connected to; empty if it has none."""
         ...
 
     @property
     def dropped(self) -> int:
-        """Number of reports that it missed."""
+        """Number of reports of the robot that the client missed."""
         ...
 
 
@@ -113,9 +114,9 @@ def tcp_facts(client: TcpClient, protocol: str, **further: Any) -> ClientFacts:
     Parameters
     ----------
     client : TcpClient
-        The client.
+        Client to describe.
     protocol : str
-        Its protocol.
+        Name of its protocol for display, such as ``Pioneer``.
     **further
         Further fields of `ClientFacts`.
     """
@@ -144,12 +145,12 @@ class Onlooker(Protocol):
 
     @property
     def connection(self) -> TcpClient:
-        """Its connection."""
+        """TCP connection below the WebSocket."""
         ...
 
     @property
     def dropped(self) -> int:
-        """Number of frames that it missed."""
+        """Number of frames of the page that the viewer missed."""
         ...
 
 
@@ -164,7 +165,8 @@ def viewer_facts(sockets: Iterable[Onlooker]) -> list[ClientFacts]:
             dropped=one.dropped,
         )
         for one in sockets
-        # The welcome gives a viewer its number.
+        # A viewer whose token is not checked yet has number 0; the welcome message gives it
+        # another.
         if one.viewer.number
     ]
 

@@ -61,7 +61,7 @@ class Handover:
                 # One failed call must not drop the other calls.
                 self._loop.call_exception_handler(
                     {
-                        "message": f"a call from another thread: {act}",
+                        "message": f"a call from another thread failed: {act}",
                         "exception": error,
                     }
                 )

@@ -48,17 +48,17 @@ MAX_STEP_REQUESTS: Final = 100
 SETTLE_INTERVAL_S: Final = 0.05
 """Interval at which queued commands take effect while paused, s of wall time."""
 LOOK_INTERVAL_S: Final = 0.1
-"""Longest time between two calls of `_look`, s of wall time."""
+"""Longest time between two checks of timers and of `Hub.looks`, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
-"""Shortest time between two calls of `_look`, s of wall time."""
+"""Shortest time between two checks of timers and of `Hub.looks`, s of wall time."""
 MAX_LATE_S: Final = 1.5
-"""Longest delay of the steps of a world that is not watched, s of wall time."""
+"""Longest time by which steps are put off while no listener follows the world, s of wall time."""
 LATE_STEPS_TIME_S: Final = 0.005
-"""Longest duration of late steps, s of wall time: a new client waits for them."""
+"""Longest time to make steps that were put off, s of wall time; a new client waits for them."""
 INPUT_SHARE: Final = 0.2
-"""Share of time for the input of clients beyond their own budgets."""
+"""Share of wall time for the input of clients that have used up their own time budgets."""
 INPUT_TIME_S: Final = 0.01
-"""Longest processing of input in one iteration of the event loop, s."""
+"""Longest processing of clients' input in one iteration of the event loop, s of wall time."""
 OVERRUN_LOG_INTERVAL_S: Final = 30.0
 """Minimum time between two warnings about overruns, s of wall time."""
 
@@ -123,7 +123,8 @@ class Hub:
         self.dropped_frames = 0
         """Number of frames that viewers of the page missed.
 
-        They had not received the previous frame yet, or request a lower rate.
+        A viewer misses a frame if it has not received the previous one yet, or requests a lower
+        rate.
         """
         self.dropped_reports = 0
         """Number of reports that were dropped because their clients did not read."""
@@ -207,7 +208,7 @@ class Hub:
         self._watchers = [entry for entry in self._watchers if entry[0] != changed]
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
-        """Make `run` return soon, either as a normal end or as after a crash.
+        """Make `run` return soon, as at a normal end or as after a crash.
 
         Parameters
         ----------
@@ -269,7 +270,7 @@ class Hub:
             self._tell_watchers()
 
     def _restart(self) -> None:
-        """Count deadlines from now on, after a change of the rate."""
+        """Count the deadlines of steps from now on, after a change of the rate."""
         self.sim.core.feed.record_change(Subject.PACE)
         self._restarted = True
         self._marks.clear()
@@ -387,11 +388,11 @@ class Hub:
             if self._paused or self._stop.is_set():
                 return
             now = loop.time()
-            # A wake-up that is late itself is an overrun, which the caller handles.
+            # After a wake-up that is more than `MAX_LAG` late, make only the planned steps. `run`
+            # then counts the remaining lag as an overrun.
             now = until if now > until + MAX_LAG else now
             due = math.floor((now - origin) / interval + 1e-6) + 1 - steps - made
-            # A late wake-up makes at most the planned and the remaining number of
-            # steps.
+            # However late the wake-up is, make at most the planned number of steps in total.
             due = min(due, int(count) - made)
             if due > 0 and failure is None:
                 try:
@@ -399,9 +400,9 @@ class Hub:
                 except BaseException as error:
                     failure = error
                 made += due
-            # Wake this task after the handlers: any of them may start to watch the
-            # world.
-            # Once: a second call would outlive this sleep, and end the next one at once.
+            # Wake this task after the handlers of this iteration: one of them may start to watch
+            # the world. Wake it only once: a second wake-up would remain set and end the next sleep
+            # at once.
             if not woken:
                 woken = True
                 loop.call_soon(self._wake.set)
@@ -485,7 +486,7 @@ class Hub:
             )
 
     async def _interrupted_until(self, due: float) -> bool:
-        """Sleep until `due`; return True if the run ends or the rate changes before."""
+        """Sleep until `due`; return True if the run ends or pauses or the rate changes first."""
         loop = asyncio.get_running_loop()
         while not (
             self._stop.is_set()
@@ -495,7 +496,7 @@ class Hub:
             now = loop.time()
             if now >= due:
                 return False
-            # Call `_look` after a step rather than wake up again before the next one.
+            # Call `_look` now, right after a step, rather than wake up for it before the next step.
             is_last_chance = self._next_look < due <= now + LOOK_INTERVAL_S
             if is_last_chance or now > self._next_look - POLL_INTERVAL_S:
                 self._look(now)
@@ -557,7 +558,7 @@ class Hub:
         """Make requested steps for a limited time; return the number of remaining ones."""
         clock = asyncio.get_running_loop().time
         end, made = clock() + BATCH_TIME_S, 0
-        # Steps are not charged to the budget of the client that requested them.
+        # The time of steps is not charged to the input budget of the client that requested them.
         with uncounted():
             while made < count and (made < MIN_BATCH_STEPS or clock() < end):
                 self.step_once()
@@ -598,7 +599,7 @@ class Hub:
         self._tell_watchers()
 
     def _mark(self, now: float) -> None:
-        """Note the time of a step for the real-time ratio."""
+        """Store the wall time and simulated time of a step, for the real-time ratio."""
         if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
             self._marks.append((now, self.sim.time))
             while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:

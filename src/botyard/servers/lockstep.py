@@ -68,7 +68,7 @@ class Lockstep:
     def command(
         self, client: Hashable, throttle: bool, clock: bool, skips: int
     ) -> None:
-        """Process a command with AMBF's meaning.
+        """Process a command of AMBF's step protocol.
 
         Parameters
         ----------

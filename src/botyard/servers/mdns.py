@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zeroconf import ServiceInfo
 
 SERVICE = "_botyard._tcp.local."
-"""Type of the service (decisions, "ROS")."""
+"""Type of the DNS-SD service, with the domain of multicast DNS."""
 MAX_LABEL = 63
 """Maximum length of a label of a name (RFC 1035 §2.3.4), bytes."""
 MAX_VALUE = 200

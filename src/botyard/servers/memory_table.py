@@ -73,7 +73,7 @@ ORDER_BYTES: Final = vda.MAX_NODES * 4 * ENTRY_BYTES + 2 * fleet.MAX_STATE
 It includes the route, the names, and the texts of nodes and edges for state messages.
 """
 CONFLICT_BYTES: Final = 256
-"""Size of a conflict of two edges of orders in all tables of the run, bytes."""
+"""Memory for a pair of edges of orders that conflict, in all tables that hold the pair, bytes."""
 
 
 class BufferLimits(NamedTuple):
@@ -123,14 +123,14 @@ BUFFERS: Final = (
     ),
     _of_clients(
         "Pioneer",
-        "bytes of strangers on a port",
+        "bytes of connections without a handshake on a port",
         2 * READ_SIZE,
         robotclient.MAX_STRANGERS,
         robotclient.MAX_STRANGERS,
     ),
     _of_clients(
         "page",
-        "a message of a stranger",
+        "a message of a connection without a token",
         messages.MAX_TEXT + READ_SIZE,
         MAX_STRANGERS,
         MAX_STRANGERS_EACH,

@@ -23,7 +23,7 @@ By default it grows to megabytes for each peer that does not read.
 CHUNK: Final = 32 << 10
 """Chunk size of writes, bytes.
 
-Longer data is kept as a view, which many connections can share.
+Longer data is split without a copy (`memoryview`), so many connections can share its memory.
 """
 
 

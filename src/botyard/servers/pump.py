@@ -202,8 +202,8 @@ class Pump(ABC):
         peer : str
             Address of the client, for messages.
         key : object
-            Key of the client (`Caller.key`), under which its holds are released; limits
-            count clients by its attribute `source`.
+            Object that identifies the client (`Caller.key`). When the client leaves, all that it
+            holds under this key is released. Limits count clients by the key's attribute `source`.
         wake : callable
             Makes the client write the session's output soon.
         """

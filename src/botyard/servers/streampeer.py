@@ -275,7 +275,7 @@ class StreamPeer(asyncio.Protocol):
         if self.is_leaving:
             return
         if self.own is not None and (self.own_time is not None or not self.inbox):
-            # All bytes that wait are admitted, or none of them.
+            # Queued bytes use the peer's own budget only if all of them are within it.
             is_admitted = self.own.bytes.take(self.loop.time(), len(data))
             self.own_time = self.own.time if is_admitted else None
 
@@ -284,14 +284,14 @@ class StreamPeer(asyncio.Protocol):
         self.turns.wants(self)
 
     def pause_writing(self) -> None:
-        """Note that the peer does not read (callback of `asyncio.Protocol`)."""
+        """Handle a full write buffer: the peer does not read (callback of `asyncio.Protocol`)."""
         if self.outlet is not None:
             self.outlet.pause()
             self._stuck_at = self.loop.time() + self.max_stuck
             self._watch()
 
     def resume_writing(self) -> None:
-        """Note that the peer reads again (callback of `asyncio.Protocol`)."""
+        """Continue to write, because the peer reads again (callback of `asyncio.Protocol`)."""
         # The peer reads again, so the check is off until the next pause.
         self._stuck_at = math.inf
         if self.outlet is not None and self.outlet.resume() and not self.is_leaving:

@@ -170,7 +170,7 @@ class TimeShare:
     async def admit(self, source: str) -> None:
         """Wait for a turn, for work in a coroutine.
 
-        The caller charges it with `spend`.
+        The caller then charges the cost of the work with `spend`.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class TimeShare:
                     worker = self._prompt.popleft()
                     self._serve(worker, worker.own_time or self._bucket)
 
-                # Usually no worker waits for the share.
+                # Test the queue first: usually no worker waits for the share.
                 is_served = bool(self._throttled) and self._serve_throttled(now())
                 if not is_served and not self._prompt:
                     break

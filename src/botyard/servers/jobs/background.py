@@ -110,8 +110,8 @@ class Background:
         Parameters
         ----------
         work : portions
-            Generator that yields None, or a future to wait for; its return value is the
-            result.
+            Generator that yields None, a pause in s, or a future to wait for. Its return value is
+            the result.
         what : str
             Name of the work, for the log.
         """

@@ -42,9 +42,10 @@ class JobLimits:
     Attributes
     ----------
     time : float
-        Wall time, s.
+        Maximum wall time, s.
     memory : int
-        Memory on Linux, and size of the answers on any system, bytes.
+        Maximum memory of the process (on Linux only), and maximum size of each of its answers (on
+        any system), bytes.
     """
 
     time: float = 30.0
@@ -84,8 +85,10 @@ class Job:
 
         Parameters
         ----------
-        kind, request : str, object
-            The request, a value of its own class; see
+        kind : str
+            Name of the request's type, which the child process reads first.
+        request : object
+            Content of the request, encoded as its own class; see
             `botyard.codec.messages.write_message`.
         types : mapping
             Types of the expected answers, see
@@ -201,7 +204,7 @@ class Job:
                 "(--job-memory raises this limit)"
             )
 
-        # The kernel enforces the time limit as well.
+        # The kernel sends SIGXCPU when the process reaches its limit of CPU time.
         if -status == getattr(signal, "SIGXCPU", None):
             return self._too_long()
         # An exception's message is in the last line.

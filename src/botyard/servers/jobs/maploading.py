@@ -49,7 +49,7 @@ When the queue is full, it refuses the newest request of the client with the mos
 requests.
 """
 MAX_READERS: Final = 2
-"""Maximum number of concurrent readers, each for another client.
+"""Maximum number of concurrent reader processes, each for a different client.
 
 A map that blocks its reader therefore does not delay maps of other clients.
 """
@@ -135,8 +135,8 @@ class MapLoader:
     options : Options
         Options for reading map files.
     limits : JobLimits or None
-        Resource limits of a process that reads a map. None: this process reads maps,
-        without limits of time and memory (null modem).
+        Resource limits of a child process that reads a map. None: the simulator's own process reads
+        maps, without limits of time and memory. A null modem, which has one client, uses this.
     """
 
     def __init__(
@@ -367,8 +367,8 @@ class MapLoader:
             data=wanted.data,
             present=present,
         )
-        # The null modem has no other clients that a slow map could delay, so it needs
-        # no child process.
+        # Without limits the simulator has one client (a null modem). A slow map delays no other
+        # client, so no child process is needed.
         job = None if self._limits is None else Job(reading.MODULE, self._limits)
         if job is not None:
             self._jobs.add(job)

@@ -1,7 +1,7 @@
 """Kernels for bodies with mass, compiled when the first such body appears.
 
 Most worlds have no such bodies. `main` is a child process that compiles the kernels
-into the cache. This process ends at the latest when its standard input closes.
+into the cache. The child ends at the latest when its standard input closes.
 """
 
 from __future__ import annotations

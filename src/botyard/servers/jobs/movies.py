@@ -47,7 +47,7 @@ _LOOKED_UP: Final = 0.3
 
 
 class Moments(Protocol):
-    """Source of the moments of a movie."""
+    """Source of the moments of a movie: states of the world at certain simulated times."""
 
     @property
     def span(self) -> tuple[float, float] | None:

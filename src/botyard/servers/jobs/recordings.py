@@ -40,7 +40,7 @@ class Recordings:
     folder : Path
         Folder of the files that clients request.
     taps : PacketTaps
-        Source of the bytes of Pioneer sessions.
+        Registry of callbacks (taps) that receive each packet of Pioneer sessions.
     patient : bool
         Whether steps wait for a slow disk. This suits a simulator that runs as fast as
         it can, without clients in real time.
@@ -103,7 +103,7 @@ class Recordings:
         from botyard.recording.recorder import Recorder
 
         self._check_idle()
-        # Remove the tap of a recording that has ended by an error.
+        # A recording that has ended by an error may still receive packets; unregister it.
         self._untap()
         self._recorder, self._path = Recorder(self._sim, path, choices), path
         if self.has_packets or choices.selection.names(PACKETS):
@@ -152,7 +152,8 @@ class Recordings:
         """
         recorder, done, path = self._present(), promise(), self._path
         self._untap()
-        # End the recording after its tap is removed, so that no packet follows the end.
+        # Stop the recorder after it is unregistered from packets, so that no packet follows the
+        # end.
         recorder.stop()
 
         def over(_: None, error: Exception | None) -> None:

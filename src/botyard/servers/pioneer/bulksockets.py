@@ -278,7 +278,7 @@ class BulkSockets:
     def _share(self, requests: NDArray[Any]) -> I8:
         """Make requests with one thread or two."""
         n = len(requests)
-        # Requests have this value if there is no queue of the system.
+        # Result of all requests if no queue of the system is available.
         taken: I8 = np.full(n, -errno.ENOSYS)
         firsts = iter(range(0, n, PORTION))
         other: Future[None] | None = None

@@ -247,10 +247,9 @@ class Connection:
         self._barrier.run(self._write, data)
 
     def count_pieces(self, count: int) -> None:
-        """Count pieces that did not pass through the connection.
+        """Count reads and writes of the client's socket that bypassed the connection.
 
-        Packet captures number the pieces of a session, so these pieces also need
-        numbers.
+        Packet captures number all reads and writes (pieces) of a session in their order.
 
         Parameters
         ----------

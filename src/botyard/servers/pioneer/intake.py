@@ -1,4 +1,4 @@
-"""`Intake`: reads the sockets of many clients together, and runs their plain commands.
+"""`Intake`: reads the sockets of many clients together, and runs their frequent commands.
 
 A running client sends little at a time: velocities and keep-alives. Where many clients
 do so, a callback of the event loop for each costs more than the step of its robot. The

@@ -42,7 +42,7 @@ After these attempts, a `patient` instance tries the next port (FRM-015).
 MAX_SKIPPED = 100
 """Maximum number of taken ports to skip for a robot that is added at run time."""
 SPARE_FILES = 100
-"""Number of open files besides ports and clients of robots."""
+"""Number of file descriptors for other uses than the ports and clients of robots."""
 MAX_CLOSED = 1000
 """Maximum number of removed robots whose ports are remembered (the latest ones)."""
 
@@ -131,8 +131,8 @@ class RobotServers:
     ) -> Robot:
         """Add a robot or an obstacle to the world.
 
-        Call `open` to give it a port. A `RobotSpec` is used unchanged; a model name is
-        equipped first.
+        Call `open` to give it a port. A `RobotSpec` is used unchanged. A model's name stands for
+        its specification with the equipment of this simulator's robots (`equip`).
 
         Raises
         ------
@@ -506,7 +506,12 @@ class RobotServers:
         files = 2 * len(self.servers) + SPARE_FILES
         if files > file_limit():
             robots = f"{len(self.servers)} robots with clients"
-            log.warning("%s need %d open files (see ulimit -n)", robots, files)
+            log.warning(
+                "%s need %d open files, but the limit is %d (see ulimit -n)",
+                robots,
+                files,
+                file_limit(),
+            )
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)

@@ -29,7 +29,7 @@ MAX_UNSENT = 256 * 1024
 """Number of unread output bytes of a client above which its reports are dropped."""
 REFUSED_LINGER_S = 1.0
 """Timeout to disconnect a refused client that keeps its side open, s."""
-# Until then, data is read and discarded: threads of the client may still write.
+# Until the disconnect, data is read and discarded: threads of the client may still write.
 CLOSE_LINGER_S = 3.0
 """Timeout to disconnect a client that sent CLOSE, s."""
 MAX_LEAVING = 16
@@ -52,9 +52,12 @@ RATE = 4096.0
 TIME_SHARE = 0.01
 """Token bucket of each client's processing time: sustained share of time."""
 MAX_EARLY = 16 * 1024
-"""Maximum number of bytes before the first valid packet; after more, refusal."""
+"""Maximum number of bytes before the first valid packet; a client that sends more is refused."""
 VISIT_LOG_BURST = 50
-"""Burst of log lines about visits; later lines are one per second, with a count."""
+"""Burst of log lines about clients that connect and disconnect.
+
+After the burst there is one line per second, with the number of dropped lines.
+"""
 # At the limit, a new connection displaces the one that was silent for longest.
 MAX_STRANGERS = 16
 """Maximum number of connections on a robot's port whose handshake is incomplete."""
@@ -77,7 +80,8 @@ class RobotClient(StreamPeer):
         self._connection: Connection | None = None
         self._parser = Parser()
         self._early = self._parsed = self.dropped = 0
-        """Number of bytes before the first packet, of parsed bytes, and of dropped reports."""
+        """Numbers: bytes before the first packet, bytes of `inbox` parsed so far, dropped reports.
+        """
         self._is_settled = self._is_dropping = False
         self._intake_socket = -1
         """Socket that the intake reads for this connection; -1: none."""
@@ -129,14 +133,14 @@ class RobotClient(StreamPeer):
 
     @property
     def is_held_up(self) -> bool:
-        """Whether bytes wait for their turn, not only for the rest of a packet."""
+        """Whether received bytes wait for processing time, not only for the rest of a packet."""
         return len(self.inbox) > self._parsed
 
     @property
     def floods(self) -> bool:
-        """Whether received bytes wait and reading is paused.
+        """Whether the client sends faster than its bytes are processed, so that reading is paused.
 
-        The client may have disconnected unnoticed.
+        While reading is paused, a disconnect of the client goes unnoticed.
         """
         return self._connection is not None and self.is_reading_paused
 
@@ -202,7 +206,7 @@ class RobotClient(StreamPeer):
             self.refuse(f"the client sent nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
     def turn(self) -> bool:
-        """Process waiting bytes, or look for the first packet of a stranger."""
+        """Process waiting bytes; before the first valid packet, only look for that packet."""
         if self._connection is not None:
             return super().turn()
         # After its first packet, the client waits for its robot.

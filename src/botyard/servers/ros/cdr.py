@@ -1,4 +1,4 @@
-"""Parts of the graph that both ROS 2 transports offer with messages in CDR."""
+"""Publications, subscriptions and services in CDR, common to both ROS 2 transports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class CdrTransport:
-    """Transport of ROS 2.
+    """Base class of the ROS 2 transports (DDS, Zenoh), whose messages are encoded in CDR.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class CdrInput:
 
 
 class CdrService(ABC):
-    """Service of the graph. Calls are objects of the transport."""
+    """Service that the simulator offers; calls are request objects of the transport."""
 
     is_open: bool = True
 
@@ -140,7 +140,9 @@ class CdrService(ABC):
         try:
             # Responses in progress hold their calls, so limit them as well.
             if self._answering >= MAX_REQUESTS:
-                raise PeerError(f"{MAX_REQUESTS} requests are not answered yet")
+                raise PeerError(
+                    f"expected at most {MAX_REQUESTS} unanswered requests, found one more"
+                )
             response = self._service.serve(self._types.decode_cdr(data, self._request))
         except BotyardError as error:
             self._drop(call)

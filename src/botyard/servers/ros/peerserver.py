@@ -26,7 +26,7 @@ class HoldingPeer(StreamPeer):
     Attributes
     ----------
     message : str
-        Name of a message of the peer, for the log.
+        Kind of the messages that the peer sends, for the log.
     """
 
     message: ClassVar[str]

@@ -170,7 +170,7 @@ class Ros1:
         return any(node.uri == uri for node in self._nodes.values())
 
     def doubt(self, node: Node) -> None:
-        """Schedule a check whether the master still knows a node, as a peer claims otherwise."""
+        """Schedule a check whether a node is still registered at the master (`_watch` makes it)."""
         self._doubted = node
 
     def denial(self, peer: Peer) -> str:

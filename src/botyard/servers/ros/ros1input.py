@@ -43,7 +43,7 @@ ATTEMPT_RATE: Final = 100.0
 MAX_RETRY_DELAY_S: Final = 5.0
 """Maximum delay of the exponential back-off before a publisher is tried again, s."""
 CHUNK: Final = 4096
-"""Bytes to decode in one turn."""
+"""Number of bytes to read and decode at once."""
 SILENT_TIMEOUT_S: Final = 5.0
 """Silence after which a publisher is replaced by a waiting one, s."""
 SHARE: Final = 0.2
@@ -94,7 +94,7 @@ class InputLimits:
 
 @dataclass(frozen=True, slots=True)
 class PublisherLine:
-    """Connection to a publisher, for operators."""
+    """Open connection to a publisher, as the list of clients shows it to operators."""
 
     session: Subscription
     peer: Peer
@@ -131,7 +131,7 @@ class Subscriber:
         self._ears = ears
         self.name, self.type_name = entry.name, entry.type_name
         self.definition, self.md5 = types.definition(entry.type_name)
-        self._barrier = ErrorBarrier(log, f"taking a message of {entry.name}")
+        self._barrier = ErrorBarrier(log, f"processing a message of {entry.name}")
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: deque[str] = deque()
         self.lines: dict[str, PublisherLine] = {}
@@ -207,7 +207,7 @@ class Subscriber:
 
         A publisher that cannot be reached is replaced by a waiting one.
         """
-        # s; the back-off restarts after each connection that has worked.
+        # Delay before the next attempt, s. Each connection that has worked resets it.
         pause = 0.1
         while True:
             try:
@@ -274,7 +274,7 @@ class Subscriber:
     async def _work_off(self, session: Subscription, data: bytes, source: str) -> None:
         """Process messages within the share of time, in short slices.
 
-        Each message may cause steps of the world.
+        The event loop runs between the slices, because each message may cause steps of the world.
 
         Parameters
         ----------

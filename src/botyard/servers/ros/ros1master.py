@@ -69,7 +69,7 @@ class Ros1Master:
         self._todo: dict[str, dict[Notice, str]] = {}
         """Pending notifications of each node, with the causing caller's address."""
         self._kept = Shares(MAX_OWED_BYTES)
-        """Memory of the pending notifications, shared by these addresses."""
+        """Memory budget of the pending notifications, shared by the addresses that cause them."""
         self._throttled_log = ThrottledLog(log)
         self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
         self._workers = [0, 0]
@@ -163,8 +163,8 @@ class Ros1Master:
         try:
             while owed:
                 await self._pace()
-                # Take it from the queue before the call, so that news during the call
-                # is queued again.
+                # Remove the notification from the queue before the call, so that a change during
+                # the call can queue it again.
                 notice = next(iter(owed))
                 self._settle(owed, notice)
 

@@ -105,7 +105,7 @@ class NodeOwner(Protocol):
 
 
 class NodePublication:
-    """Topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
+    """Topic that a node publishes: a `Publication` of the graph, and a `TopicOffer` for TCPROS."""
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class Node:
                 [[c.number, c.sent, 0, True] for c in p.readers],
             ]
             for p in self.topics.values()
-            # The Slave API nests statistics of publishers, subscribers and services.
+            # The Slave API also expects lists for subscribers and services; they stay empty.
         ]
         return [1, "bus stats", [published, [], []]]
 

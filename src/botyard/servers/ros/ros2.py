@@ -215,7 +215,7 @@ class Ros2(CdrTransport):
     def reader(
         self, name: str, kind: str, take: Callable[[Sample], None], limit: int
     ) -> Reader:
-        """Return a new best-effort reader, which matches writers of both kinds.
+        """Return a new best-effort reader, which matches reliable and best-effort writers.
 
         A lost velocity command is not worth a retransmission: the next one replaces it.
 

@@ -49,7 +49,7 @@ CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
 ROUTER_POLL_S: Final = 1.0
 """Poll interval for the router, s."""
 HEARTBEAT_S: Final = 0.5
-"""Interval of heartbeats after a kept message, s. Source: rmw_publisher_data.cpp."""
+"""Interval of heartbeats after a message of a latched topic, s (rmw_publisher_data.cpp)."""
 CLOSE_S: Final = 2.0
 """Longest time that the end of the program waits for peers, s."""
 SHARE: Final = 0.2
@@ -318,7 +318,8 @@ class _Serving(_End, CdrService):
         if not self._ros.thread.answer(len(data), self._reply, query, data):
             query.drop()
             self._complain(
-                self._service.name, f"{MAX_ANSWERS} bytes of answers are not sent yet"
+                self._service.name,
+                f"dropped an answer: more than {MAX_ANSWERS} bytes of answers wait to be sent",
             )
 
     @staticmethod
@@ -480,7 +481,7 @@ class Ros2Zenoh(CdrTransport):
                 self.soon(closed.set_result, None)
 
         self.thread.end(close)
-        # A peer that stands still does not hold the end of the program.
+        # A peer that does not read must not delay the end of the program.
         await asyncio.wait([closed], timeout=CLOSE_S)
 
 

@@ -53,7 +53,7 @@ MAX_INDEX: Final = 100
 """Number of participants of one host and domain whose ports are tried."""
 LAST_PORT: Final = 65535
 MAX_COUNTED: Final = 1000
-"""Number of participants whose bytes are counted before the counts of others are dropped."""
+"""Number of byte counters above which counters of participants that have left are removed."""
 POLL_S: Final = 0.002
 """Poll interval of sockets if the event loop cannot watch them, s."""
 # Constants of Linux (linux/sockios.h, linux/in.h) that Python lacks.

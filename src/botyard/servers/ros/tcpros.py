@@ -111,7 +111,7 @@ class Connection(HoldingPeer):
         # The header decides whether this is a subscriber or a client of a service.
         self.session = Incoming(server.name, server.topics, server.services)
         self.sent = self.dropped = 0
-        # Known peers have settled; until then another connection may displace this one.
+        # True until the header is complete. Until then, a new connection may displace this one.
         self._is_stranger = True
         self._is_answering = False
         """Whether a service is working on this connection's request."""
@@ -370,8 +370,8 @@ class Connection(HoldingPeer):
         if data and self.outlet is not None:
             self.outlet.write(data)
             if self.session.service is not None:
-                # A buffer that is not full counts as read, which saves the count for
-                # short answers.
+                # Answers in a buffer that is not full count as read, so short answers need no
+                # bookkeeping.
                 self._owe(self.outlet.unread if self.outlet.is_full else 0)
 
 
@@ -442,8 +442,8 @@ class TcprosServer(PeerServer[Connection]):
         Returns
         -------
         bool
-            False if its address has too many settled connections, or if it is no
-            stranger; it is then not counted.
+            False if its address has too many settled connections, or if the connection is no
+            stranger any more. It is then not counted.
         """
         if not (self._settled.has_room(one.source) and self._strangers.remove(one)):
             return False

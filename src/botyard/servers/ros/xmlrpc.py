@@ -150,7 +150,8 @@ class _Rpc(HoldingPeer):
                 self.finish()
                 return False
 
-            # `on_bytes` takes a piece; its call runs in the next turn.
+            # `super().turn` passes a piece of the inbox to `on_bytes`. If the piece completes a
+            # call, the call runs in the next turn.
             return bool(self.inbox) and (super().turn() or True)
         except HttpError as error:
             self._server.throttled_log.log(

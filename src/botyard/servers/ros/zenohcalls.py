@@ -1,8 +1,8 @@
 """Calls of a Zenoh session in a thread of their own.
 
 Zenoh delivers declarations and answers reliably: while the buffers to a peer are full,
-the call waits. A peer that stands still would stop the simulator until Zenoh closes the
-link to it, after 5 s.
+the call waits. Without a thread, a peer that does not read would block the simulator until Zenoh
+closes the link to it, after 5 s.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SessionThread:
                 self._waiting -= size
 
     def end(self, last: Callable[[], object]) -> None:
-        """End the thread behind the queued calls.
+        """End the thread after the queued calls.
 
         Parameters
         ----------

@@ -255,7 +255,7 @@ class _Http(_ChunkedReader, H11Protocol):
 
 
 class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
-    """WebSocket connection; its `WebSocketPeer` charges the cost of its work."""
+    """WebSocket connection; a `WebSocketPeer` handles its messages and charges their cost."""
 
     def __init__(
         self, caller: Caller, gate: HttpAdmission, quiet: _QuietLog, **options: Any
@@ -324,12 +324,12 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
         return self.writable.is_set() and not self.is_over
 
     def pause_writing(self) -> None:
-        """Note that the client does not read (callback of `asyncio.Protocol`)."""
+        """Handle a full write buffer: the client does not read (callback of `asyncio.Protocol`)."""
         super().pause_writing()
         self.paused_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """Note that the client reads again (callback of `asyncio.Protocol`)."""
+        """Continue to write, because the client reads again (callback of `asyncio.Protocol`)."""
         super().resume_writing()
         if self.changed is not None:
             self.changed()

@@ -70,7 +70,7 @@ UPLOAD_PAUSE: Final = 10.0
 MAX_NUMBER_DIGITS: Final = 12
 """Maximum number of digits of a page's number in an upload."""
 TICK_S: Final = 0.1
-"""Tick interval of viewers, s of wall time."""
+"""Interval at which timeouts of viewers are checked, s of wall time."""
 
 NOT_BUILT: Final = (
     "<!doctype html><title>botyard</title><p>The page is missing. In a checkout, "
@@ -324,7 +324,7 @@ class PageServer:
     def allow_frames(self) -> str:
         """Let other pages frame this one under a path with a new token; return the path.
 
-        It holds until `close`. The part after the # grants access, as in `url`.
+        The path is valid until `close`. The part after the # grants access, as in `url`.
         """
         assert self._guard is not None
         self._guard.frame = new_token()
@@ -534,7 +534,7 @@ class PageServer:
             return
 
         one = _Socket(self, socket)
-        # Without viewers, the world can step late.
+        # Watch steps only while there are viewers: the hub may delay steps that are not watched.
         if not self._sockets:
             self.hub.watch(self._changed)
             self.desk.changed()

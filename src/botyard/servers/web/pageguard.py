@@ -40,7 +40,7 @@ def _headers(csp: str, sharing: bytes) -> tuple[tuple[bytes, bytes], ...]:
 
 HEADERS: Final = _headers(f"{CSP}; frame-ancestors 'none'", b"same-origin")
 """Security headers of answers: no other page can frame or embed them."""
-# No list of ancestors: `*` does not match the scheme of VS Code's notebooks.
+# Omit frame-ancestors: even `*` does not match the scheme of VS Code's notebooks.
 FRAMED: Final = _headers(CSP, b"cross-origin")
 """Security headers of answers to requests that present the token for frames."""
 Scope = MutableMapping[str, Any]
@@ -61,7 +61,7 @@ class Guard:
         Also accept any numeric address, because the server listens to other machines.
         Host names other than `hosts` are still refused, which prevents DNS rebinding.
     tokens : Tokens
-        A caller that presents one of these tokens is not a stranger.
+        Tokens of the page. A caller that presents none of them is a stranger, with lower limits.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class ProgramGuard(Guard):
     ) -> str:
         reason = super()._refusal(scope, headers)
         if not reason and not self._shows_token(scope, headers):
-            return f"a client without the token ({self._option})"
+            return f"the client did not present the token of {self._option}"
         return reason
 
     def _refusal_of_page(

@@ -94,7 +94,7 @@ class _WebPump(Pump):
 
 
 class HttpPump(_WebPump):
-    """Port for HTTP requests, all answered by one object."""
+    """Port for HTTP requests, which one handler answers for all clients."""
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         self._requests: Requests = self.answerer("HTTP")
