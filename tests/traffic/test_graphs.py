@@ -105,7 +105,7 @@ def test_routes_that_are_none(graph: Path) -> None:
             'place: expected a name of the graph or a number from 0 to ., found "nowhere"',
         ),
         ([["3", "dock"]], "no path from place 3 to place 0"),
-        ([["dock"]], "at least two different places"),
+        ([["dock"]], "at least two places, each different from the previous one"),
         ([["dock", "west"]], "no path"),
     ):
         with pytest.raises(TaskError, match=message):

@@ -165,7 +165,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "Parameters/Vehicle1/Start",
             3.5,
-            "Parameters.Vehicle1.Start: expected less than the path's end (3.5), found 3.5",
+            "Parameters.Vehicle1.Start: expected less than the end of the path, 3.5 m, found 3.5",
         ),
         (
             "Geometry/Vehicle0/1",
@@ -182,7 +182,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
             [0, 2],
             "Order[1]: expected [robot, sector] of this task, found [0, 2]",
         ),
-        ("Order/1", [1, 0], "Order: expected different places, with each sector once"),
+        ("Order/1", [1, 0], "Order: expected each sector at most once"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(

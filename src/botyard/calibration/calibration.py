@@ -345,7 +345,9 @@ def _prepare(
         ):
             raise CalibrationError(f"{log.source}: {error}") from None
 
-        notes.append(f"{log.source}: {error}; its clock is used for the truth as well")
+        notes.append(
+            f"{log.source}: {error}; the clock of the log is used for the true poses as well"
+        )
         return _Prepared(log, truth, 0.0)
 
 

@@ -310,7 +310,7 @@ def _drift_quantities(log: Log, truth: Series) -> dict[tuple[str, str, str], Int
         * np.sign(real[forward, 0])
         / way[forward]
     )
-    # The whole turn of a segment counts, and not only its remainder modulo half turns.
+    # Errors are divided by the whole turn of a segment (`turned`), which may exceed half a turn.
     heading = wrap(odometry[:, 2] - real[:, 2])
     aside = heading[straight] / way[straight]
     turns = (
@@ -378,7 +378,8 @@ def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
     residuals : (n,) float64
         Measured minus expected ranges, m.
     unexplained : (k,) float64
-        Fraction of each scan's ranges, 0 to 1. Both are empty without scans in time.
+        Fraction of each scan's ranges, 0 to 1. Both arrays are empty if the log has no scans
+        between the first and the last true pose.
     """
     assert log.scans is not None
     inside = log.scans.chosen(

@@ -35,7 +35,7 @@ from botyard.model.sensors import LaserSpec
 from botyard.studies.statistics import student_quantile
 
 MAX_SCANS: Final = 200
-"""Maximum number of scans of a log."""
+"""Maximum number of scans that are used of each log."""
 # Minimum number of scans for a fit.
 MIN_SCANS: Final = 8
 FINE_SPREADS_M: Final = (0.2, 0.1, 0.05, 0.05)

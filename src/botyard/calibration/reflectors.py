@@ -62,7 +62,7 @@ POINTS: Final = 41
 """Number of candidate limits in each round of the search."""
 ZOOMS: Final = 4
 MORE_WRONG: Final = 10
-"""Number of beams on the wrong side, above the best limit's number, at which a limit is ignored."""
+"""Search range of limits: at most this many more beams on the wrong side than at the best one."""
 FAR: Final = 6.0
 """Distance from a limit, in units of σ, beyond which beams do not affect its position."""
 SAME_M: Final = 1e-6

@@ -26,7 +26,7 @@ MAX_WAYS: Final = 2000
 WAY_S: Final = 1.0
 """Minimum duration of a segment, s; true poses within this time of the last one are skipped."""
 LEAST_M: Final = 1e-6
-"""Distance up to which a car stands, m."""
+"""Distance in a piece of odometry up to which a car counts as standing, m."""
 STRETCH: Final = 10
 """Number of consecutive segments over which errors add up before they are compared."""
 
@@ -92,7 +92,8 @@ def ways_of(log: Log, truth: Series, offset: float) -> Segments:
     inside = truth.between(begin - offset, end - offset)
     if len(inside) < 2:
         raise CalibrationError(
-            f"{log.source}: no segments: odometry from {begin:.3f} to {end:.3f} s, true poses from "
+            f"{log.source}: expected at least 2 true poses within the time of the odometry, "
+            f"{begin:.3f} to {end:.3f} s, found {len(inside)}; the true poses are from "
             f"{truth.time[0] + offset:.3f} to {truth.time[-1] + offset:.3f} s"
         )
 
@@ -200,7 +201,7 @@ class Correction(NamedTuple):
 
 
 NO_CORRECTION: Final = Correction(np.eye(3))
-"""Odometry as it is."""
+"""Correction that leaves odometry unchanged."""
 
 
 def by_wheels(

@@ -9,7 +9,7 @@ words differ, all of them are found; if many differ, nearly always at least one 
 idea of an L0 sampler: Cormode and Firmani, "A unifying framework for l0-sampling
 algorithms", 2014).
 
-The words are the words of `botyard.recording.comparing.Columns.copy`.
+A word has 8 bytes of the result of `botyard.recording.comparing.Columns.copy`.
 
 Layout of a message (little-endian): uint64 tick of its first step; uint32 steps between
 checks, uint32 number of steps, uint32 bytes of the columns; for each cell and step a
@@ -33,7 +33,7 @@ from botyard.errors import RecordingError
 from botyard.recording.comparing import WORD, Difference, Layout, differences_of_columns
 
 SHORTEST_US: Final = 10_000
-"""Minimum simulated time between checks, µs; shorter steps are skipped."""
+"""Minimum simulated time between checks, µs; a step that follows sooner gets no check."""
 MAX_KEPT_BYTES: Final = 256 << 20
 """Memory for states of a repeated run that wait for their checks, bytes.
 
@@ -129,7 +129,7 @@ class Cells:
         words : (count,) array
             Current words.
         more, more_hash : int
-            Recorded sums minus current sums.
+            Recorded minus current sum: of the words of the cell, and of their hashes.
 
         Returns
         -------
@@ -145,7 +145,8 @@ class Cells:
         # If only one word differs, the sums differ by as much as this word does.
         then = now + more
         grown = (_hash(then, salt) - _hash(now, salt)) & _LOW
-        # Apply the difference to each word in turn; only for that word the hashes match.
+        # Apply the difference to each word in turn: only for the word that differs the hashes
+        # match.
         hits = np.flatnonzero((grown == np.uint64(more_hash)) & (then != now))
         return (int(numbers[hits[0]]), then[hits[0]]) if len(hits) == 1 else None
 
@@ -193,7 +194,7 @@ def cells_of(count: int) -> Cells:
 def words_of(columns: bytes) -> Words:
     """Return the bytes of `Columns.copy` as 64-bit words.
 
-    The result has at least one word, because kernels cannot take empty arrays here.
+    The result has at least one word, because `np.add.reduceat` refuses empty arrays.
     """
     return np.frombuffer(columns or bytes(WORD), "<u8").astype(np.uint64, copy=False)
 

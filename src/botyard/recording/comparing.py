@@ -50,7 +50,7 @@ _PLAIN: Final = (
     "holds",
     "sequence",
 )
-"""Fields of a head that are compared, besides roster and controllers."""
+"""Fields of the head of a saved state that are compared; the roster is compared separately."""
 _AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {
     (3,): (".x", ".y", ".a"),
     (2,): (".forward", ".turned"),
@@ -117,7 +117,7 @@ class Layout(NamedTuple):
     columns : tuple of (name, dtype, shape)
         The columns in order.
     rows : mapping of str to sequence
-        Keys of the rows of each table; names for `BODIES`.
+        Key of each row, by name of the table. In the table `BODIES` the keys are names of bodies.
     """
 
     columns: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
@@ -231,8 +231,20 @@ def differences_of_columns(
 def _rows_of(
     column: str, rows: Mapping[str, Sequence[Any]], count: int
 ) -> Sequence[Any]:
-    """Return the keys of a column's rows."""
-    # Columns of bodies with mass have the rows of bodies.
+    """Return the key of each row of a column, taken from the table that has the column.
+
+    In a table without keys, the name of the table and a number stand for each key.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column: ``table.column``, or a name alone for a column of `BODIES`.
+    rows : mapping of str to sequence
+        See `Layout.rows`.
+    count : int
+        Number of rows.
+    """
+    # The columns of "mass" have a row for each body, without a table of their own.
     table = column.partition(".")[0] if "." in column else BODIES
     return rows.get(BODIES if table == "mass" else table) or [
         f"{table} {i}" for i in range(count)
@@ -503,7 +515,8 @@ def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
             or again.shape != recorded.shape
             or again.dtype != recorded.dtype
         ):
-            # The heads report a different number of contacts or of bodies with mass.
+            # Another number of contacts, or mass in only one state; `_of_heads` reports this
+            # difference.
             continue
 
         yield from _of_rows(name, _rows_of(name, rows, len(recorded)), recorded, again)

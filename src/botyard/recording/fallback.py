@@ -151,7 +151,7 @@ def open_player(
     track.problems.insert(
         0,
         f"its states cannot be read: {reason}. It is shown from its ROS "
-        "messages: robots are discs with a nose, without sensors; things, "
+        "messages: robots are discs with a nose, without sensors; moving obstacles, "
         "models and commands are missing; it cannot be simulated again (--resimulate)",
     )
     return Player(track)

@@ -67,7 +67,7 @@ class Compressor(Protocol):
 
 
 def text(value: str) -> bytes:
-    """Return a string as bytes, after its length."""
+    """Return the length of a string in UTF-8, followed by its bytes."""
     # Lone surrogates cannot be encoded; a replacement keeps the file valid.
     data = value.encode("utf-8", "replace")
     return _U32.pack(len(data)) + data
@@ -166,7 +166,7 @@ class Chunk(NamedTuple):
     Attributes
     ----------
     data : bytes
-        Its record and the records of its index.
+        Record of the chunk, followed by the records of its message indexes.
     size : int
         Bytes of its record alone.
     begin, end : int

@@ -200,7 +200,7 @@ class Ring:
     Parameters
     ----------
     span : float
-        Simulated time to keep, s; the ring has one segment more.
+        Simulated time to keep, s. The ring also keeps the whole segment in which this time starts.
     max_bytes : int
         Largest memory; above it, segments are dropped earlier.
     """
@@ -234,8 +234,8 @@ class Ring:
                 (chunk.end for chunk in segments[-1].chunks),
                 default=segments[-1].start.time,
             )
-            # A restored state can be earlier. Data before that state are kept until the
-            # ring exceeds its memory.
+            # After the restore of an earlier state, a segment starts at an earlier time. The data
+            # before it are then kept until the ring exceeds its memory.
             if (
                 self.size <= self._max_bytes
                 and not 0 <= segments[1].start.time <= now - self._span
@@ -304,8 +304,8 @@ class Output:
         import zstandard
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
-        # The hold on the first file stays while further files or the ring are written:
-        # it reserves the whole recording.
+        # The lock (`Hold`) on the first file stays while further files or the ring are written: it
+        # reserves the whole recording.
         self._held = [] if path is None else [Hold(path)]
         self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._builder = ChunkBuilder()
@@ -527,7 +527,7 @@ class Output:
         """
         assert self._ring is not None
         self.flush()
-        # A second hold on the same file would wait for the first one.
+        # A second lock on the same file would wait for the first one.
         is_held = self._path is not None and os.path.realpath(path) == os.path.realpath(
             self._path
         )

@@ -48,7 +48,7 @@ def pack_bytes(data: bytes) -> bytes:
 
 
 def unpack_bytes(message: bytes) -> bytes:
-    """Return the data of `pack_bytes`.
+    """Return the data that `pack_bytes` has put into a message.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def pack_json(value: Mapping[str, Any]) -> bytes:
 
 
 def unpack_json(message: bytes) -> dict[str, Any]:
-    """Return the value of `pack_json`.
+    """Return the value that `pack_json` has put into a message.
 
     Parameters
     ----------

@@ -296,7 +296,8 @@ class OwnRecords:
             time_us = self._last_us
             self._put_checks()
 
-        # The state may differ from the state at the end of the step.
+        # The change follows the step of this tick. A check of this tick would include it, so the
+        # recorder writes none.
         self._changed_at = entry.tick
         # Encode at once: the objects of the entry can change later.
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]

@@ -1,10 +1,10 @@
 """Player of a recording: it shows any moment, and continues as recorded.
 
-A moment is the last recorded state before it, and the steps from there with the
-recorded changes: at most a second of simulated time. To play, step the simulation;
-every viewer of simulations can show it. If the simulation does not reproduce a recorded
-state (because the recorder left data out), the player shows the recorded one, and logs
-this once. Changes by other clients are undone before the next step.
+To show a moment, the player restores the last recorded state before it. From there it simulates at
+most a second, with the recorded changes. To play, step the simulation; every viewer of simulations
+can show it. If the simulation does not reproduce a recorded state (because the recorder left data
+out), the player shows the recorded one, and logs this once. Changes by other clients are undone
+before the next step.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Player:
             self._is_replaying = before
 
     def _note_change(self, entry: Entry) -> None:
-        """Note a change of the world. A foreign change is undone before the next step."""
+        """Mark the world as changed by a client; the next step first undoes the change."""
         if self._is_replaying:
             return
         self._is_foreign = True
@@ -252,10 +252,10 @@ class Player:
                 )
 
     def _leads_to(self, moment: Moment) -> bool:
-        """Return whether the changes before a recorded state are the changes so far.
+        """Return whether all changes recorded before a state were applied.
 
-        Changes of the state's own tick may be missing. The result is False where a
-        state was restored: undone changes are recorded between the two states.
+        Changes of the state's own tick may be missing. The result is False where the run restored
+        an earlier state: the changes that this undid are recorded between the two states.
         """
         between = range(self._entry, moment.entries)
         return self._entry <= moment.entries and all(

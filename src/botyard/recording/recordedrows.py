@@ -32,7 +32,7 @@ from botyard.sim.journal import (
 
 
 class RecordedRow(NamedTuple):
-    """Message of a row: row, index of the robot, topic without the robot's name."""
+    """Message of row `number`, with the index of its robot, and the topic without its robot."""
 
     number: int
     robot: int
@@ -66,7 +66,7 @@ class RecordedRows:
         self.meter = Meter(budget, file.path, RecordingError)
 
     def __iter__(self) -> Iterator[RecordedRow | Message]:
-        """Yield rows, and all other messages except changes unmodified."""
+        """Yield messages of rows as `RecordedRow`, and others unmodified, except changes."""
         types, now = (ODOMETRY, SCAN), -1
         for message in self._file.messages():
             topic, kind = message.channel.topic, message.channel.schema.name
@@ -144,7 +144,7 @@ class RecordedRows:
             return
 
         self._is_broken = False
-        # Boxes have no start pose; neither they nor things have ROS topics.
+        # Boxes have no start pose. Neither boxes nor moving obstacles have ROS topics.
         self._things = {
             body.name
             for body in roster.bodies

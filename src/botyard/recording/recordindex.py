@@ -38,7 +38,7 @@ Each of 65,535 schemas and 65,535 channels may occur twice.
 MAX_INDEX: Final = 64 * 2**20
 """Longest record other than chunks, attachments, schemas, channels, metadata, bytes."""
 MAX_FALSE: Final = 100_000
-"""Largest number of false starts of chunks.
+"""Largest number of places that look like the start of a chunk but hold none.
 
 It limits the time of the search for valid chunks after damage.
 """

@@ -91,8 +91,7 @@ class _Fleet:
         if sample.readings is not None:
             ranges, returns, taken = sample.readings
             sensors, which = sample.plan.sensors, taken.tobytes()
-            # Most steps measure the same sensors as the previous one, so reuse the
-            # result.
+            # In most steps the same sensors measure as in the previous one, so reuse the result.
             if self._of[0] is not sensors or self._of[1] != which:
                 self._of = sensors, which
                 self._measured = {

@@ -134,7 +134,7 @@ Key = tuple[str, str, int]
 
 
 class Version:
-    """Identity of the beams of a sensor: equal only for the same objects."""
+    """Identity of a sensor's beams; equal only to another one of the same `Bundle` objects."""
 
     __slots__ = ("_bundles",)
 
@@ -188,7 +188,7 @@ class Plan:
 class Readings(NamedTuple):
     """Copies of the readings of all range sensors, m.
 
-    Further fields: laser returns, and which sensors were measured in this step.
+    Further fields: laser returns, and whether each sensor has measured in this step.
     """
 
     ranges: NDArray[np.float64]
@@ -276,8 +276,8 @@ class Watcher:
             self._survey()
         if self._places:
             taken = fleet.taken
-            # Mostly the same sensors are measured as in the previous step. Comparing
-            # the flags is faster than looking for new ones.
+            # Mostly the same sensors measure as in the previous step. Comparing the flags is faster
+            # than looking for new sensors.
             if self._unread.size and self._taken != (bits := taken.tobytes()):
                 self._taken = bits
                 if taken[self._unread].any():

@@ -88,7 +88,7 @@ _READ: Final = tuple(
     )
 )
 """Changes that are decoded when the file is read: they add maps or models, or are events."""
-# The name also occurs in commands to many bodies.
+# Names of commands to many bodies also start with this: `SubmitEach`, `SubmitVelocities`.
 _COMMAND: Final = Submit.__name__.encode()
 Progress = Callable[[float], None]
 
@@ -96,8 +96,8 @@ Progress = Callable[[float], None]
 class Mark(NamedTuple):
     """Event: simulated time, s; its kind; a line of text.
 
-    Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``,
-    ``warning``, ``error``.
+    Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``, ``warning``,
+    ``error``, ``event`` (of a program).
     """
 
     time: float

@@ -91,7 +91,7 @@ class Writer:
         Parameters
         ----------
         kind : str
-            Kind of the work, for the count.
+            Kind of the work, for the count of lost records.
         size : int
             Bytes that it holds.
         work : callable

@@ -63,11 +63,11 @@ class Row:
     makespan : float
         Time at which the last robot finished, s; 0 if not completed.
     completion, waiting : float
-        Sums over all robots, s.
+        Sums over all robots of their completion times and of their waiting times, s.
     stops, grants, events : int
-        Counts.
+        Numbers of stops, of granted permissions, and of all events.
     cycle : tuple of int
-        Robots of the deadlock's cycle.
+        Robots that wait for each other in a circle; empty without a deadlock.
     wall : float
         Wall time of the run, s.
     """
@@ -155,7 +155,7 @@ class Summary:
     Attributes
     ----------
     family, robots, supervisor : str, int, str
-        Group.
+        Values that all runs of the group have in common.
     runs : int
         Number of runs.
     outcomes : dict

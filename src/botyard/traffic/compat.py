@@ -42,7 +42,7 @@ class Car:
     x, v : float
         Position along the path, m, and speed, m/s.
     moving : bool
-        The motion flag.
+        Motion flag: True while the robot may drive, False while it brakes or stands.
     permits : int
         Unused permissions.
     occupied : deque of int

@@ -55,9 +55,9 @@ class Traffic:
     log : bool
         Whether all events are kept.
     asks : bool
-        Whether robots ask for sectors, at a braking distance from full speed. If False,
-        permissions come from outside (`permit`): robots brake for the end of the
-        permitted sectors and come to rest exactly there, also from lower speeds.
+        Whether robots ask for sectors, each at one braking distance (from full speed) before it. If
+        False, permissions come from outside (`permit`): robots brake for the end of the permitted
+        sectors and come to rest exactly there, also from lower speeds.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class Traffic:
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
         w.c[runarrays.POLICY] = policy.kind
-        # This policy numbers requests by its own order.
+        # A fixed order needs no numbers of requests: −1 turns their counter off.
         if policy.kind == runarrays.ORDER:
             w.c[runarrays.SEQUENCE] = -1
         if policy.rank is not None:
@@ -446,8 +446,8 @@ class Traffic:
         Parameters
         ----------
         why : int or Ending
-            Reason of the end: a code of the kernel, or an ending given by a caller that
-            runs it in real time.
+            Reason of the end: a code of the kernel, or the ending that a caller gives to a run in
+            real time.
         """
         self._flush()
         self.supervisor.on_end()

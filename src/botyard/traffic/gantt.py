@@ -225,7 +225,7 @@ def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
     path : Path
         File that ``botyard traffic run --result`` wrote.
     budget : Budget
-        Limits.
+        Limits for reading the file.
 
     Returns
     -------

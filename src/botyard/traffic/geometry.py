@@ -152,7 +152,7 @@ class SearchLimit:
         self.pairs = self._left = pairs
 
     def take(self, pairs: int) -> None:
-        """Add a number of pairs before they are compared.
+        """Count pairs that are about to be compared.
 
         Raises
         ------
@@ -321,8 +321,8 @@ def task_of_paths(
     vehicles : Vehicle or sequence of Vehicle, optional
         Radius and motion of all robots, or of each robot.
     longest, shortest : float
-        Length of the initial pieces, and smallest length, m; by default the smallest
-        length is the greater of diameter and braking distance.
+        Greatest length of the initial pieces, and smallest length of a halved piece, m. By default
+        the smallest length is the robot's diameter or braking distance, whichever is greater.
 
     Returns
     -------

@@ -126,7 +126,7 @@ def read_graph(
     level : str, optional
         Name of the level; by default the first one.
     budget : Budget
-        Limits.
+        Limits for reading the file.
 
     Raises
     ------
@@ -272,7 +272,8 @@ def task_of_graph(
         places = [graph.find(s) for s in stops]
         if len(places) < 2 or any(a == b for a, b in itertools.pairwise(places)):
             raise TaskError(
-                f"route {i}: expected at least two different places, found {', '.join(stops)}",
+                f"route {i}: expected at least two places, each different from the previous one, "
+                f"found {', '.join(stops)}",
                 name,
             )
 

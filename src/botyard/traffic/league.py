@@ -38,7 +38,7 @@ class _Agent:
         self._ticks = ticks
 
     def move(self, move: str, count: int) -> None:
-        """Make a move for a number of ticks, and note the cell after each of them.
+        """Make a move for a number of ticks, and store the cell after each tick.
 
         Parameters
         ----------

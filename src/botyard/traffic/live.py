@@ -1,4 +1,4 @@
-"""A run of traffic in a world that other code steps: who waits for whom, and why.
+"""Traffic run in a simulated world: its waiting robots, and decisions of users.
 
 `LiveTraffic` drives robots of a running simulator on sector paths. A user can hold the
 supervisor's decisions, let them take effect one by one, and grant or take back sectors.
@@ -127,7 +127,7 @@ class LiveTraffic:
         self.ending = ""
         """How the run has ended, or that it is in a deadlock; empty while it goes on."""
         self.reason = Ending.TIMEOUT
-        """Ending of the run; TIMEOUT while it goes on, or without a reason of its own."""
+        """Ending of the run; TIMEOUT while it goes on, or if no other value describes the end."""
         self._stop: tuple[Callable[[], None], ...] = ()
         self._tick = 0
         self._decided: dict[int, int] = {}
@@ -318,7 +318,7 @@ class LiveTraffic:
         return [] if self.is_held else list(self._effective())
 
     def _effective(self) -> Iterable[tuple[int, int]]:
-        """Take the pending grants that conflict with no decision of the user."""
+        """Remove the pending grants that conflict with no decision of the user, and yield them."""
         run = self.present
         assert run is not None
         for robot, sector in list(self._pending.items()):
@@ -486,7 +486,7 @@ class LiveTraffic:
         run.withdraw(i, to)
         self._stopped.add(i)
         self._by_hand = {(j, s) for j, s in self._by_hand if j != i or s <= to}
-        # The grant waits with the supervisor's other ones until the user lets it.
+        # The supervisor's grant becomes pending again, until the user lets it take effect.
         if self._decided.get(i, -1) > to:
             self._pending[i] = self._decided[i]
         self._note(i, to + 1, "takes back", BY_HAND)

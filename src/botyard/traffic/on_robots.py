@@ -336,7 +336,8 @@ class RobotTraffic:
         """
         d = self.drivers[i]
         v, speed = d.vehicle, abs(d.robot.velocity.vx)
-        # The command of this step and of the next one are under way.
+        # The commands of this step and of the next one are under way, so braking starts two steps
+        # later.
         rest = d.at + speed * speed / (2.0 * v.deceleration) + 2.0 * speed * self.sim.dt
         stops = v.ends[:-1] - v.radius - STOP_MARGIN
         # A robot that stands a little within the margin has stopped for this border.

@@ -37,7 +37,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     path : str or Path
         File to read.
     budget : Budget
-        Limits.
+    Limits for reading the file.
 
     Returns
     -------

@@ -1,9 +1,8 @@
 """Runs of traffic as recordings (MCAP), with robot motion and events.
 
-A run between sectors has no world, so the module makes a `Simulation` in which each
-robot is a disc that is moved along its path. Every tool for recordings then works with
-the result: ``botyard replay``, ``botyard render``, ``botyard export``,
-`botyard.recording.load`, Foxglove.
+The event-driven engine has no 2-D world. The module therefore makes a `Simulation` in which each
+robot is a disc that is moved along its path. Every tool for recordings then works with the result:
+``botyard replay``, ``botyard render``, ``botyard export``, `botyard.recording.load`, Foxglove.
 
 The kinds of events are `botyard.traffic.outcome.KINDS`. An event has the numbers of the
 robot and of the sector; a collision has the number of the other robot instead. A
@@ -70,7 +69,7 @@ _WORDS: Final = {
 
 
 def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) -> None:
-    """Write a run between sectors as a recording.
+    """Write a run of the event-driven engine as a recording.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
         )
         assert places is not None
         sim.add_robot(
-            # Things are moving obstacles; this is a robot.
+            # Another model name, because a model that `thing` has named counts as an obstacle.
             replace(thing(disc, color=COLORS[i % len(COLORS)]), name=MODEL),
             names[i],
             pose=(*places[i, 0].tolist(), 0.0),

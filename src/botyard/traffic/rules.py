@@ -14,8 +14,8 @@ class Rules:
     Attributes
     ----------
     original_braking : bool
-        Place critical points as the original program does, v²/(2 · acceleration) ahead
-        instead of by the deceleration.
+        Place critical points as the original program does: v²/(2 · acceleration) before a sector.
+        Otherwise the distance follows from the deceleration.
     stop_at_end : bool
         Robots brake in time to stop exactly at the end of their path; otherwise they
         start to brake there.

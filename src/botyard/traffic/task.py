@@ -307,7 +307,9 @@ class _Reader:
         if not good or abs(value) > 1e9 or (positive and value <= 0.0) or value < 0.0:
             raise self.fail(
                 key,
-                "a number greater than 0" if positive else "a number, 0 or greater",
+                "a number greater than 0, at most 1e9"
+                if positive
+                else "a number from 0 to 1e9",
                 value,
             )
 
@@ -493,7 +495,7 @@ def parse_task(
         if own.get("start", 0.0) >= ends[i][-1]:
             raise r.fail(
                 f"Parameters.{key}.Start",
-                f"less than the path's end ({ends[i][-1]:g})",
+                f"less than the end of the path, {ends[i][-1]:g} m",
                 own["start"],
             )
 
@@ -534,9 +536,7 @@ def _order(
 
     # Two places of one sector would make the order of entry ambiguous.
     if len(set(found)) != len(found):
-        raise r.fail(
-            "Order", "different places, with each sector once", "a sector twice"
-        )
+        raise r.fail("Order", "each sector at most once", "a sector twice")
     return tuple(found)
 
 

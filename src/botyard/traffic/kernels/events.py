@@ -194,8 +194,8 @@ def _release(w: World, i: int, sector: int, t: float) -> None:
 def _ask(w: World, i: int, sector: int, t: float) -> None:
     """Ask for a sector at the last position from which a robot can stop before it.
 
-    The robot brakes if the sector is not permitted. Unless a supervisor in Python
-    decides, it is served at once if the policy permits it.
+    The robot brakes if the sector is not permitted. Unless a supervisor in Python decides, the
+    policy may grant the sector at once.
 
     Parameters
     ----------

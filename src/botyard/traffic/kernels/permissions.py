@@ -52,7 +52,7 @@ def _precedes(w: World, i: int, j: int) -> bool:
 
 @inline_kernel
 def _is_free(w: World, i: int, k: int) -> bool:
-    """Return whether a robot's sector and its chain conflict with no held sector.
+    """Return whether a sector, and those granted with it (`CHAIN`), conflict with no held one.
 
     Parameters
     ----------

@@ -96,9 +96,9 @@ CHAIN : int32
 RANK : int32
     Rank of its request; the lowest is served first.
 NEED : int32
-    Number of sectors that must be released before.
+    Policy `ORDER`: number of sectors that must be released before this one is granted.
 OWNER : int32
-    Its robot.
+    Number of the robot whose path has the sector.
 INSIDE, HELD : int32
     1 if its robot is in the sector; 1 if it is reserved.
 """
@@ -161,7 +161,7 @@ class World(NamedTuple):
     f, i : (n, N_F) float64, (n, N_I) int32
         Robots; the constants above name the columns.
     lines : (2 n, 8) float64
-        `f` by lines of the cache, for hints.
+        `f` with one cache line (64 bytes) per row, for prefetches.
     c, d : (N_C,) int64, (1,) float64
         Counters and options; the time of the last event.
     heap, key, slot : (n,) int64, float64, int64
@@ -175,11 +175,13 @@ class World(NamedTuple):
     sectors : (s, N_SECTOR) int32
         Sectors; the constants above name the columns.
     others : (m,) int32
-        Conflicts of all sectors.
+        Sectors in conflict with each sector, one list after the other.
     after_starts, after : (s + 1,), (q,) int32
-        Sectors that come after sector g in a fixed order.
+        Policy `ORDER`: sectors that wait for sector g, ``after[after_starts[g]:after_starts[g +
+        1]]``.
     sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64
-        Workspace.
+        Workspace of the policies: held sectors, robots that can finish, the sector that blocks each
+        robot, robots to serve.
     et, er, ek, es : (e,) float64, int32, int8, int32
         Event buffer: time, robot, kind, sector.
     """

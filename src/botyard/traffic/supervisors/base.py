@@ -87,7 +87,7 @@ class Supervisor:
         task, rules : Task, Rules
             Task and options of the run.
         send : callable
-            Channel of `grant`.
+            Function that `grant` calls with robot and sector.
 
         Raises
         ------

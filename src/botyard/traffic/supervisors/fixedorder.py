@@ -172,7 +172,7 @@ class FixedOrder(Supervisor):
         self._serve(robot)
 
     def on_release(self, robot: int, sector: int) -> None:
-        """Note that the sector was left, and grant sectors that waited for it."""
+        """Record that the sector was left, and grant sectors that waited for it."""
         task = self.task
         freed = self._next[int(task.first[robot]) + sector]
         self._need[freed] -= 1
@@ -180,7 +180,7 @@ class FixedOrder(Supervisor):
             self._serve(i)
 
     def on_hand_grant(self, robot: int, sector: int) -> None:
-        """Note the sectors, which need no grant any more."""
+        """Record the sectors as granted, so that they are not granted again."""
         self.allowed[robot] = max(self.allowed[robot], sector)
 
     def _serve(self, robot: int) -> None:

@@ -64,7 +64,7 @@ class FirstComeFirstServed(Supervisor):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """Note the sectors that each robot holds at the start."""
+        """Record the sectors that each robot holds at the start."""
         super().on_start(task, rules, send)
         self.allowed = [v.first_sector() for v in task.vehicles]
         self.asked = list(self.allowed)
@@ -151,7 +151,7 @@ class FirstComeFirstServed(Supervisor):
         self._retry()
 
     def on_hand_grant(self, robot: int, sector: int) -> None:
-        """Note that the robot holds the sectors."""
+        """Record that the robot holds the sectors."""
         self.held.update((robot, s) for s in range(self.allowed[robot] + 1, sector + 1))
         self.allowed[robot] = max(self.allowed[robot], sector)
 
@@ -201,7 +201,7 @@ class Priority(FirstComeFirstServed):
     """
 
     guarantee: ClassVar = (
-        "no collision; can deadlock; the first robot never waits for a request"
+        "no collision; can deadlock; the robot of the lowest number is served first"
     )
 
     def __init__(self, priorities: Sequence[int] | None = None) -> None:
@@ -394,7 +394,7 @@ class Bankers(FirstComeFirstServed):
         return tuple(self.unsafe(allowed, self.held | {(robot, sector)}))
 
     def on_finish(self, robot: int, sector: int) -> None:
-        """Note that the robot has finished."""
+        """Record that the robot has finished."""
         self._done.add(robot)
 
 
