@@ -284,8 +284,7 @@ def make_simulation(
 
     described = descriptions(o, {b.name for b in world.scene.boxes}, warn)
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
-    # Check this before compiling: a typing mistake must not cost the seconds of a
-    # compilation.
+    # Check this before compiling: a mistyped option must not cost the seconds of a compilation.
     warm_up(check_world(o, world, scene.boxes, asks_for_map(o)))
     s = world.settings
     settings: dict[str, Any] = {

@@ -72,7 +72,7 @@ class Page:
             graphics=graphics,
         )
         missing = missing_folders()
-        # An unattended run has already ended with an error.
+        # In an unattended run, missing folders have already ended the run with an error.
         if missing:
             self.desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
         self._server = PageServer(

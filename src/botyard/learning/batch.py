@@ -74,7 +74,7 @@ class TaskBatch:
         self._faults: dict[int, str] = {}
 
     def has_its_spaces(self) -> bool:
-        """Return whether the task's spaces still have the shapes of the arrays."""
+        """Return whether the task's spaces are still the ones for which the arrays were made."""
         spaces = (
             (self.task.observation_bounds, self.observation_space),
             (self.task.action_bounds, self.action_space),

@@ -152,7 +152,7 @@ class Setup(NamedTuple):
         True state of the worlds. Results of policies that read it are comparable only
         with each other.
     goals : (n, 2) float64
-        Goals in the frame of the world, m: a copy, and part of the truth as well.
+        Goals in the frame of the world, m (a copy). They count as a part of `truth`.
     """
 
     worlds: int

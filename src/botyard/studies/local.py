@@ -70,7 +70,7 @@ class _Worker:
     process : Child
         The process, with its pipes of orders and events.
     log : Path
-        File of its output, deleted when the worker is buried.
+        File of its output, deleted when the resources of the ended worker are released (`bury`).
     is_ready : bool
         Whether it has loaded the plan's code and map.
     """
@@ -392,7 +392,7 @@ class LocalStudy:
         Parameters
         ----------
         worker : _Worker
-            The worker; events of a buried one are ignored.
+            The worker. Events of a worker whose resources are released (`bury`) are ignored.
         event : Event or None
             The event; None: its events have ended.
 

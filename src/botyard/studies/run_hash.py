@@ -284,7 +284,7 @@ class _Files:
         Parameters
         ----------
         path : Path
-            The file. It is noted in `named`.
+            The file, which is added to `named`.
         folder : Path
             Folder in which the absolute imports of a Python file are looked up. Its
             local imports are part of the digest.
