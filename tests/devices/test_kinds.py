@@ -619,7 +619,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
         ),
         (
             {"pioneer": devices.PioneerFields(config=lambda spec: {"horn": 1})},
-            "CONFIG: invalid field horn",
+            "to its maximum, found horn 1",
         ),
         (
             {

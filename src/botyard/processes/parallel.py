@@ -1,4 +1,4 @@
-"""Thread pool for parts of a task, and a lock for turns between threads."""
+"""Thread pool for parts of a task, and a reentrant lock."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Workers:
         try:
             take()
         finally:
-            # A helper that has not started has no part.
+            # A helper that has not started has taken no part, so it can be cancelled.
             started = [helper for helper in helpers if not helper.cancel()]
             wait(started)
 

@@ -92,7 +92,8 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
 
     answers = [e for e in events if not e.from_client]
     problems = [
-        f"packet {e.packet.id} is too long"
+        f"packet {e.packet.id}: length byte: expected at most {MAX_LENGTH}, found "
+        f"{len(e.packet.data) + 3}"
         for e in answers
         if len(e.packet.data) + 3 > MAX_LENGTH
     ]

@@ -59,7 +59,8 @@ def interface_problems(
     bundles = [] if device.beams is None else device.beams(spec, False)
     if device.layer == "laser" and (len(bundles) != 1 or bundles[0].shortest):
         problems.append(
-            'layer: expected "sonar", or one bundle with one reading per beam'
+            'layer: expected "sonar", or one bundle (beams from one origin) with one reading '
+            "per beam"
         )
 
     if device.pioneer is not None:
@@ -90,13 +91,19 @@ def _pioneer(
 
     for name, value in ({} if pioneer.config is None else pioneer.config(spec)).items():
         if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
-            problems.append(f"pioneer: CONFIG: invalid field {name} or value {value}")
+            problems.append(
+                "pioneer: CONFIG: expected a field of CONFIG_MAXIMA and a number from 0 to its "
+                f"maximum, found {name} {value}"
+            )
 
     for name, number in (
         {} if pioneer.simstat is None else pioneer.simstat(spec, reading)
     ).items():
         if name not in DEVICE_SIMSTAT or not math.isfinite(number):
-            problems.append(f"pioneer: SIMSTAT: invalid field {name} or value {number}")
+            problems.append(
+                f"pioneer: SIMSTAT: expected one of {sorted(DEVICE_SIMSTAT)} and a finite number, "
+                f"found {name} {number}"
+            )
 
     return problems
 
@@ -194,7 +201,7 @@ def _ros_from_beams(
     """Check that messages built from all beams of a step equal messages built from
     readings.
 
-    This must also hold while the sensor is not being measured.
+    This must also hold while the sensor does not measure.
 
     Parameters
     ----------

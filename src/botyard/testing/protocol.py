@@ -361,7 +361,9 @@ class _Check:
             end, count = world.now + TIMER_SPAN, 0
             while (when := session.next_timer()) is not None and not session.is_closed:
                 if not math.isfinite(when):
-                    problems.append(f"a timer ends at {when}")
+                    problems.append(
+                        f"next_timer: expected a finite time or None, found {when}"
+                    )
                     break
 
                 # A timer may lie in the past, but the clock never goes back.

@@ -28,7 +28,7 @@ class Settings:
     lockstep : bool
         Whether time only advances when a client steps it.
     ros1, ros2 : bool
-        Serve ROS through a master, or in a domain, of the test's own.
+        Serve ROS 1 through a master of the test's own; serve ROS 2 in a domain of the test's own.
     record : str
         ``always``, ``on-failure`` or ``never``.
     options : mapping
