@@ -109,12 +109,12 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "Vehicles/Vehicle0/1/Endpoint",
             True,
-            "Vehicles.Vehicle0[1].Endpoint: expected a number greater than 0, found true",
+            "Vehicles.Vehicle0[1].Endpoint: expected a number greater than 0, at most 1e9, found true",
         ),
         (
             "Vehicles/Vehicle0/0/Endpoint",
             0,
-            "Vehicles.Vehicle0[0].Endpoint: expected a number greater than 0, found 0",
+            "Vehicles.Vehicle0[0].Endpoint: expected a number greater than 0, at most 1e9, found 0",
         ),
         (
             "Vehicles/Vehicle0/1/Endpoint",
@@ -150,7 +150,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "Parameters/Vehicle1/Radius",
             -1,
-            "Parameters.Vehicle1.Radius: expected a number greater than 0, found -1",
+            "Parameters.Vehicle1.Radius: expected a number greater than 0, at most 1e9, found -1",
         ),
         (
             "Parameters/Vehicle1/Speed",
