@@ -393,6 +393,22 @@ def test_waypoints_are_reached_from_any_side(goal: tuple[float, float]) -> None:
     assert min(math.dist(at[:2], goal) for at in way) < 0.31
 
 
+@pytest.mark.parametrize("name", ["purepursuit", "waypoints", "dwa", "vfh", "wander"])
+def test_controllers_drive_alike_if_turn_rates_carry_angles(name: str) -> None:
+    """An angle to the left turns a forklift to the right."""
+    options = {} if name == "wander" else {"points": [[0.5, 0.0], [3, 0], [5, 3]]}
+    ways = []
+    for by_angle in ("false", "true"):
+        robot = one(
+            parse_robot(
+                f'extends = "forklift"\n[steering]\nby_angle = {by_angle}', "lift"
+            )
+        )
+        ways.append(followed(robot, name, 30.0, **options))
+    assert np.abs(ways[0] - ways[1]).max() < 0.05
+    assert np.abs(np.diff(ways[0][:, 2])).max() > 0.01
+
+
 def test_controllers_that_turn_on_the_spot_refuse_cars() -> None:
     robot = one(botyard.load_robot("car"))
     with pytest.raises(WorldError, match="ann"):
@@ -449,6 +465,52 @@ def test_stage_cars_steer() -> None:
     assert car('drive "diff" wheelbase 0.5').steering is None
     with pytest.raises(ModelFileError, match=r"a wheelbase from 0\.001 to 100 m"):
         car('drive "car" wheelbase 0')
+
+
+@pytest.mark.parametrize(
+    ("text", "drive"),
+    [
+        ('jackal ( drive "car" )', Drive.TRICYCLE),
+        ('jackal ( drive "diff" )', Drive.DIFF),
+        ('ridgeback ( drive "omni" )', Drive.OMNI),
+        ('car ( drive "omni" )', Drive.OMNI),
+        ('car ( drive "car" )', Drive.ACKERMANN),
+        ('tugger ( drive "car" wheelbase 2 )', Drive.TRICYCLE),
+    ],
+)
+def test_drives_of_stage_replace_the_drives_of_models(text: str, drive: Drive) -> None:
+    spec = ModelLibrary(parse(f"define mine {text}", "a")).robot("mine")
+    assert spec.drive is drive
+    assert (spec.steering is not None) is spec.kinematics.steers
+    assert spec.wheels is None
+
+
+def test_a_wheelbase_of_stage_that_does_not_fit_names_its_line() -> None:
+    library = ModelLibrary(parse("\ndefine mine car ( wheelbase 0.05 )", "a"))
+    with pytest.raises(ModelFileError, match=r"a:2: robot mine: .* inner wheel"):
+        library.robot("mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "drive"),
+    [
+        ('extends = "jackal"\ndrive = "diff"', Drive.DIFF),
+        ('extends = "car"\ndrive = "Omni"', Drive.OMNI),
+        ('extends = "car"\ndrive = "tricycle"', Drive.TRICYCLE),
+        ('extends = "jackal"\ndrive = "mecanum"', Drive.MECANUM),
+        (
+            'extends = "car"\ndrive = "skid"\n[wheels]\nwheelbase = 0.3',
+            Drive.SKID,
+        ),
+    ],
+)
+def test_a_file_with_another_drive_does_not_inherit_its_parts(
+    text: str, drive: Drive
+) -> None:
+    spec = parse_robot(text, "mine")
+    assert spec.drive is drive
+    assert (spec.steering is not None) is spec.kinematics.steers
+    assert (spec.wheels is not None) is (drive in (Drive.SKID, Drive.MECANUM))
 
 
 def test_a_description_has_the_steered_wheels() -> None:

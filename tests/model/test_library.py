@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,14 +98,19 @@ def test_names_in_any_case() -> None:
         ),
         ('description = "no body"', "outline"),
         ("outline = [[0, 0], [1, 1]]", "at least 3 corners"),
+        (
+            'extends = "ridgeback"\n[wheels]\nerrors = [0.1]',
+            "wheels: errors: expected 4 numbers, found 1",
+        ),
         ("not toml", "TOML"),
     ],
 )
-def test_wrong_files_say_what_is_wrong(text: str, complaint: str) -> None:
+@pytest.mark.parametrize("name", ["mine", "n"])
+def test_wrong_files_say_what_is_wrong(name: str, text: str, complaint: str) -> None:
     with pytest.raises(ModelError) as error:
-        parse_robot(text, "mine")
+        parse_robot(text, name)
     assert complaint in str(error.value)
-    assert "mine" in str(error.value)
+    assert re.match(f"(robot |model )?{name}: ", str(error.value))
 
 
 def test_a_file_of_the_user(tmp_path: Path) -> None:

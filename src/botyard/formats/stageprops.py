@@ -248,6 +248,20 @@ def _with_field(part: Any, name: str, value: object) -> Any:
     return replace(part, **{name: value})
 
 
+def _changed(spec: RobotSpec, prop: Property, **fields: Any) -> RobotSpec:
+    """Return a copy of a model with fields that a property changes.
+
+    Raises
+    ------
+    ModelFileError
+        The fields do not fit the rest of the model.
+    """
+    try:
+        return replace(spec, **fields)
+    except ModelError as error:
+        raise ModelFileError(str(error), prop.path, prop.line) from None
+
+
 CAR_STEERING: Final = Steering(wheelbase=1.0, limit=from_deg(60.0))
 """Steered axle of a car without further keys: the wheelbase of Stage (formats §4.3).
 
@@ -260,11 +274,11 @@ def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
     kind = kinds.get(prop.string())
     if kind is None:
         raise prop.fail('"diff", "omni" or "car"')
-    return replace(
-        spec,
-        drive=kind,
-        steering=(spec.steering or CAR_STEERING) if kind is Drive.TRICYCLE else None,
-    )
+    # A definition may extend a car with two steered wheels.
+    if kind is Drive.TRICYCLE and spec.kinematics.steers:
+        return spec
+    axle = CAR_STEERING if kind is Drive.TRICYCLE else None
+    return _changed(spec, prop, drive=kind, steering=axle, wheels=None)
 
 
 def _wheelbase(spec: RobotSpec, prop: Property) -> RobotSpec:
@@ -272,11 +286,12 @@ def _wheelbase(spec: RobotSpec, prop: Property) -> RobotSpec:
     if spec.steering is None:
         return spec
     try:
-        return replace(spec, steering=replace(spec.steering, wheelbase=prop.number()))
+        axle = replace(spec.steering, wheelbase=prop.number())
     except ModelError:
         raise prop.fail(
             f"a wheelbase from {MIN_WHEELBASE:g} to {MAX_WHEELBASE:g} m"
         ) from None
+    return _changed(spec, prop, steering=axle)
 
 
 def _limit(name: str) -> Change:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from botyard.errors import ModelError, WorldError
 from botyard.model.dynamics import DynamicsSpec
@@ -12,6 +13,11 @@ from botyard.numerics.elementary import tan
 
 MAX_WHEEL_RATIO = 2.0
 """Largest ratio of the diameters of two wheels; its inverse is the smallest."""
+DRIVES_WITH: Final[Mapping[str, tuple[Drive, ...]]] = {
+    "steering": (Drive.ACKERMANN, Drive.TRICYCLE),
+    "wheels": (Drive.SKID, Drive.MECANUM),
+}
+"""Drives that have a part of a robot model, by the name of the part; all others lack it."""
 
 
 class DriveParts(Protocol):
@@ -62,30 +68,21 @@ def check_drive(spec: DriveParts) -> None:
             "driven wheels (drive diff, skid or ackermann)"
         )
 
-    needs_wheels = spec.drive in (Drive.SKID, Drive.MECANUM)
-    for part, is_needed, found in (
-        ("steering", spec.kinematics.steers, spec.steering),
-        ("wheels", needs_wheels, spec.wheels),
-    ):
+    drive = spec.drive.name.lower()
+    for part, found in (("steering", spec.steering), ("wheels", spec.wheels)):
+        is_needed = spec.drive in DRIVES_WITH[part]
         if is_needed and found is None:
             raise ModelError(
-                f"robot {spec.name}: drive {spec.drive.name.lower()}: expected a table "
-                f"[{part}], found none"
+                f"robot {spec.name}: drive {drive}: expected a table [{part}], found none"
+            )
+        if found is not None and not is_needed:
+            names = " and ".join(one.name.lower() for one in DRIVES_WITH[part])
+            raise ModelError(
+                f"robot {spec.name}: expected {part} with the drives {names} alone, "
+                f"found {found!r} with the drive {drive}"
             )
 
-    if spec.steering is not None and not spec.kinematics.steers:
-        raise ModelError(
-            f"robot {spec.name}: expected steering with the drives ackermann and "
-            f"tricycle alone, found {spec.steering!r} with the drive "
-            f"{spec.drive.name.lower()}"
-        )
-
     wheels = spec.wheels
-    if wheels is not None and not needs_wheels:
-        raise ModelError(
-            f"robot {spec.name}: expected wheels with the drives skid and mecanum "
-            f"alone, found {wheels!r} with the drive {spec.drive.name.lower()}"
-        )
     if wheels is not None and wheels.slide and spec.kinematics.moves_sideways:
         raise ModelError(
             f"robot {spec.name}: wheels: expected slide with the drive skid alone, "
@@ -139,4 +136,4 @@ def check_drives(name: str, kinematics: Kinematics, *, turns: bool = False) -> N
         raise WorldError(f"expected a robot that {what}, found {name}, which does not")
 
 
-__all__ = ["MAX_WHEEL_RATIO", "check_drive", "check_drives"]
+__all__ = ["DRIVES_WITH", "MAX_WHEEL_RATIO", "check_drive", "check_drives"]

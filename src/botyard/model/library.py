@@ -27,6 +27,8 @@ from botyard.api.plugins import Group
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.devices import device_names
+from botyard.model.drivechecks import DRIVES_WITH
+from botyard.model.kinematics import Drive
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import (
     LaserFile,
@@ -203,7 +205,8 @@ def _resolve(
 ) -> dict[str, Any]:
     """Return the table of a robot file, merged with the models that it extends.
 
-    The keys `abstract` and `description` are not inherited.
+    The keys `abstract` and `description` are not inherited, nor are the tables that belong to
+    another drive.
 
     Parameters
     ----------
@@ -261,6 +264,10 @@ def _resolve(
     # These two keys describe the parent alone; "abstract" would hide its children as
     # well.
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
+    # Another drive has other parts.
+    drive = Drive.__members__.get(str(raw.get("drive", "")).upper())
+    if drive is not None:
+        base = {k: v for k, v in base.items() if drive in DRIVES_WITH.get(k, (drive,))}
     return _merge(base, raw)
 
 
@@ -344,7 +351,7 @@ def robot_of(
         raise error.of(f"model {name}") from None
     except ModelError as error:
         # Some messages already name the model.
-        if name in str(error):
+        if str(error).startswith((f"robot {name}:", f"model {name}:")):
             raise
         raise ModelError(f"model {name}: {error}") from None
 
