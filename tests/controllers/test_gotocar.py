@@ -142,6 +142,30 @@ def test_a_car_waits_for_a_robot_and_plans_around_it() -> None:
     assert other.truth.x == pytest.approx(3.2)
 
 
+@pytest.mark.parametrize("by_angle", ["false", "true"])
+@pytest.mark.parametrize("model", ["forklift", "tugger"])
+@pytest.mark.parametrize("goal", [(5.0, 3.0), (5.0, 3.0, math.pi), (-5.0, 0.0)])
+def test_vehicles_that_steer_slowly_stay_on_their_paths(
+    model: str, goal: tuple[float, ...], by_angle: str
+) -> None:
+    sim = Simulation(odometry_error="none", step=0.1)
+    spec = parse_robot(
+        f'extends = "{model}"\n[steering]\nby_angle = {by_angle}', "slow"
+    )
+    robot = sim.add_robot(spec, name="s", pose=(0.0, 0.0, 0.0))
+    robot.go_to(*goal)
+    sim.step()
+    path = np.array(trip_of(robot).path)
+    off = 0.0
+    while trip_of(robot).state is TripState.DRIVING and sim.time < 40.0:
+        sim.step()
+        gaps = path - (robot.truth.x, robot.truth.y)
+        off = max(off, float(np.hypot(*gaps.T).min()))
+    assert trip_of(robot).state is TripState.ARRIVED
+    # Wheels that turn by 80° take 2 s, in which an unhurried robot drives 0.1 m.
+    assert off < 0.25
+
+
 def test_saved_states_continue_a_trip() -> None:
     sim, robot = room(WALL)
     robot.go_to(5.0, 1.0, -math.pi / 2, speed=1.0)
@@ -326,3 +350,25 @@ def test_trailers_that_start_in_a_wall_or_in_a_robot_are_warned_about() -> None:
         "robot t_trailer_1",
         "robot u_trailer_1",
     ]
+
+
+def test_a_semitrailer_that_lies_on_its_tractor_is_no_contact() -> None:
+    spec = parse_robot(
+        'extends = "tugger"\n' + "[[trailers]]\nhitch = -0.3\nlength = 0.8\n"
+        "outline = [[-0.6, -0.4], [0.6, -0.4], [0.6, 0.4], [-0.6, 0.4]]\n" * 2,
+        "semi",
+    )
+    said: list[str] = []
+    sim = Simulation(warn=said.append)
+    robot = sim.add_robot(spec, "t", pose=(0.0, 0.0, 0.0))
+    assert said == []
+    sim.add_robot("p3dx", "x", pose=(-1.6, 0.0, 0.0))
+    assert [one.split(" at ")[0] for one in said] == ["robot x"]
+    said.clear()
+    sim.add_robot(spec, "u", pose=(0.3, 0.0, 0.0))
+    assert len(said) == 3
+    robot.command(v=1.0, steer=0.2)
+    sim.remove_robot("u")
+    sim.remove_robot("x")
+    sim.run(2.0)
+    assert robot.truth.x > 0.5

@@ -12,8 +12,8 @@ import numpy as np
 
 from botyard.controllers.base import finite
 from botyard.controllers.goto import APPROACH_S, SLOWEST, GoTo
-from botyard.controllers.steering import halt
-from botyard.engine.layout import F8
+from botyard.controllers.steering import command_turn, halt
+from botyard.engine.layout import ANGLE, F8, RATE
 from botyard.geometry import Pose, WorldPose
 from botyard.model.robot import RobotSpec
 from botyard.model.trailers import TrailerSpec, steady_radii, swept_width
@@ -38,7 +38,12 @@ LOOKAHEAD: Final = 0.4
 LEAST_LOOKAHEAD_M, MOST_LOOKAHEAD_M = 0.2, 1.5
 """Bounds of that distance, m."""
 LEG_END_M: Final = 0.03
-"""Distance from the end of a leg at which the robot changes its direction, m."""
+"""Greatest distance from the end of a leg at which the robot changes its direction, m."""
+LEG_END_TURN: Final = 0.3
+"""Share of the permitted error of the heading by which the tightest arc turns meanwhile."""
+STEERING_SHARE: Final = 0.4
+"""Share of the distance of the pursued point that the robot may drive until its wheels have
+turned."""
 BRAKING: Final = 0.8
 """Share of the deceleration with which the robot plans to brake."""
 MAX_RADIUS_M: Final = 1000.0
@@ -134,6 +139,7 @@ class CarGoTo(GoTo):
         self._lookahead = min(
             max(LOOKAHEAD * self._radius, LEAST_LOOKAHEAD_M), MOST_LOOKAHEAD_M
         )
+        self._leg_end = min(LEG_END_M, LEG_END_TURN * self._turned * self._radius)
         self._way: F8 | None = None
         """Points of the path with headings and directions, see `find_car_path`."""
         self._tries = 0
@@ -332,7 +338,7 @@ class CarGoTo(GoTo):
         )[0].tolist()
         self._progress[0] = first + min(float(progress[0]), end - first)
         rest = self._rest_of(end, pose, th)
-        if rest <= LEG_END_M:
+        if rest <= self._leg_end:
             self._progress[0] = float(end)
 
         to_go = self._left(self._path)
@@ -356,7 +362,29 @@ class CarGoTo(GoTo):
         speed = self._speed_for(rest, curvature, end)
         tightest = self._tightest
         curvature = max(-tightest, min(tightest, curvature))
-        robot.command(v=direction * speed, w=curvature * self._next_speed(speed))
+        speed = min(speed, self._steering_speed(curvature, direction))
+        command_turn(robot, direction * speed, curvature * self._next_speed(speed))
+
+    def _steering_speed(self, curvature: float, direction: float) -> float:
+        """Return the speed at which the wheels have turned before the robot has left its path.
+
+        Parameters
+        ----------
+        curvature : float
+            Curvature of the wanted arc as the robot drives it, 1/m.
+        direction : float
+            1 forward, −1 in reverse.
+        """
+        robot, state = self._robot, self._robot.simulation.snapshot.state
+        if robot.spec.steering is None:
+            return math.inf
+        steer = state.steer[robot.simulation.snapshot.rows[robot.name]]
+        wanted = robot.spec.kinematics.steering_angle(direction, curvature)
+        turned, rate = abs(wanted - float(steer[ANGLE])), float(steer[RATE])
+        # A rate of 0 has no limit.
+        if turned == 0.0 or rate == 0.0:
+            return math.inf
+        return STEERING_SHARE * self._lookahead * rate / turned
 
     def _next_speed(self, wanted: float) -> float:
         """Return the speed of the robot after the next step, m/s.

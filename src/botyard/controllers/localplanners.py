@@ -11,7 +11,7 @@ import numpy as np
 from botyard.api import arguments
 from botyard.controllers.carmoves import CarMoves
 from botyard.controllers.route import GoalDriver, GoalOptions
-from botyard.controllers.steering import halt
+from botyard.controllers.steering import command_turn, halt
 from botyard.engine.layout import F8
 from botyard.errors import ArgumentError, WorldError
 from botyard.navigation import local
@@ -112,7 +112,7 @@ class LaserController(GoalDriver, ABC):
             v, w = self._car.command(
                 ahead, left, points[0], lambda x, y: self.choose(points, x, y)
             )
-        robot.command(v=v, w=w)
+        command_turn(robot, v, w)
 
     def get_state(self) -> Any:
         """Return the state of the controller, see `botyard.controllers.base.Controller`."""

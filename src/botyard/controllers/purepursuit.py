@@ -10,7 +10,7 @@ import numpy as np
 
 from botyard.api import arguments
 from botyard.controllers.route import checked_points, checked_reached, checked_speed
-from botyard.controllers.steering import HEADING_GAIN, halt
+from botyard.controllers.steering import HEADING_GAIN, command_turn, halt
 from botyard.model.drivechecks import check_drives
 from botyard.navigation import local
 from botyard.numerics.elementary import atan2
@@ -61,7 +61,7 @@ def drive_arc(
     if abs(curvature) * speed > turn:
         # Drive slower on the same arc, so that the robot stays on the path.
         speed = turn / abs(curvature)
-    robot.command(v=speed, w=curvature * speed)
+    command_turn(robot, speed, curvature * speed)
 
 
 class PurePursuit:

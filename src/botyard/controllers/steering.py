@@ -62,7 +62,7 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
         c, s = cosine_sine(bearing)
         v, curvature = _arc_to(kinematics.turning_radius, distance * c, distance * s)
         v *= min(speed, top.x, distance * 1.5)
-        robot.command(v=v, w=v * curvature)
+        command_turn(robot, v, v * curvature)
     else:
         # Braking proportionally over the last metre avoids overshoot.
         near = distance * 1.5 if distance < 1.0 else math.inf
@@ -99,6 +99,23 @@ def _arc_to(radius: float, ahead: float, left: float) -> tuple[float, float]:
         return 1.0, side * tightest
     curvature = 2.0 * left / max(ahead * ahead + left * left, 1e-12)
     return 1.0, max(-tightest, min(tightest, curvature))
+
+
+def command_turn(robot: Robot, v: float, w: float) -> None:
+    """Command velocities to a robot that cannot move sideways, or whose `vy` stays.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot. The turn rates of its commands may carry steering angles
+        (`Steering.by_angle`).
+    v, w : float
+        Forward velocity, m/s, and turn rate, rad/s.
+    """
+    steering = robot.spec.steering
+    if steering is not None and steering.by_angle:
+        w = robot.spec.kinematics.steering_angle(v, w)
+    robot.command(v=v, w=w)
 
 
 def halt(robot: Robot) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from botyard.controllers.base import finite, random_state, set_random_state
+from botyard.controllers.steering import command_turn
 from botyard.engine.layout import F8, I8
 from botyard.sim.simulation import Robot
 
@@ -62,9 +63,8 @@ class Wander:
 
         if self._backing:
             self._backing -= 1
-            robot.command(
-                v=BACKING_SPEED, w=self._turning if self._backing < 6 else 0.0
-            )
+            turning = self._turning if self._backing < 6 else 0.0
+            command_turn(robot, BACKING_SPEED, turning)
             return
 
         left, ahead, right = self._look()
@@ -74,16 +74,14 @@ class Wander:
             if self._turning == 0.0:
                 self._turning = TURN_RATE if left > right else -TURN_RATE
             # A car-like robot turns only while it drives: it backs away.
-            robot.command(v=self._turning_speed, w=self._turning)
+            command_turn(robot, self._turning_speed, self._turning)
             return
 
         self._turning = 0.0
         if self._random.random() < 0.05:
             self._drift = self._random.uniform(-0.3, 0.3)
-        robot.command(
-            v=self._speed * min(1.0, ahead / (SLOWDOWN_DISTANCE * self._scale)),
-            w=self._drift,
-        )
+        slowdown = min(1.0, ahead / (SLOWDOWN_DISTANCE * self._scale))
+        command_turn(robot, self._speed * slowdown, self._drift)
 
     @staticmethod
     def _scale_of(robot: Robot) -> float:

@@ -27,7 +27,6 @@ from botyard.engine.commands import set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.fields import tables_of, with_fields
 from botyard.engine.layout import (
-    FOLLOWER,
     Grid,
     OdometryErrorMode,
 )
@@ -318,12 +317,9 @@ class BodyRegistry(CommandQueue):
         name : str
             Name of the body.
         """
-        train, found = self.bodies.train, list[str]()
-        row = int(train[self.rows[name], FOLLOWER]) if len(train) else NOBODY
-        while row != NOBODY:
-            found.append(self.specs[row].name)
-            row = int(train[row, FOLLOWER])
-        return found
+        row = self.rows[name]
+        train = self._train_of(row)
+        return [self.specs[one].name for one in train[train.index(row) + 1 :]]
 
     def remove_body(self, name: str) -> None:
         """Remove a body; see `remove_bodies`."""

@@ -23,11 +23,7 @@ from botyard.engine.clock import Clock
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
 from botyard.engine.kernels.packed import WorldPack, with_bodies
-from botyard.engine.layout import (
-    I1,
-    I8,
-    World,
-)
+from botyard.engine.layout import FOLLOWER, I1, I8, LEADER, World
 from botyard.engine.rng import seed_word
 from botyard.engine.sharedstep import SharedStep
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
@@ -434,6 +430,8 @@ class CarryingBodies:
     def touching(self, rows: I8) -> NDArray[np.bool_]:
         """Return whether each body touches something solid.
 
+        The bodies of a train do not touch each other: a trailer may lie on its robot.
+
         Parameters
         ----------
         rows : (n,) int64
@@ -446,9 +444,28 @@ class CarryingBodies:
         """
         found: I1 = np.zeros(len(rows), np.int8)
         find_blocked(self.packed, self.state.pose, rows, found)
+        for i in np.flatnonzero(found).tolist() if len(self.bodies.train) else ():
+            classes = self.bins.classes.copy()
+            classes[self.bins.slot[self._train_of(int(rows[i]))]] = 0
+            world = with_bodies(
+                self.packed, self.bodies, self.bins._replace(classes=classes)
+            )
+            find_blocked(world, self.state.pose, rows[i : i + 1], found[i : i + 1])
         # A ghost (a body that collides with nothing) touches nothing.
         touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)
         return touching
+
+    def _train_of(self, row: int) -> list[int]:
+        """Return the rows of the train that a body belongs to, from the front."""
+        train = self.bodies.train
+        if not len(train):
+            return [row]
+        while train[row, LEADER] != NOBODY:
+            row = int(train[row, LEADER])
+        found = [row]
+        while train[found[-1], FOLLOWER] != NOBODY:
+            found.append(int(train[found[-1], FOLLOWER]))
+        return found
 
     def _advance(self, parts: int, count: int = 1) -> None:
         clock, shared = self.clock, self._shared
