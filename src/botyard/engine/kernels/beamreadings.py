@@ -141,7 +141,7 @@ def finish_bright(
     max_range : float
         Greatest range at which reflectors are recognized, m.
     min_cos : float
-        Least cosine of the incidence at which they are recognized.
+        Least cosine of the incidence at which reflectors are recognized.
     strength : int
         Value that the sensor reports for a plain reflector.
     """

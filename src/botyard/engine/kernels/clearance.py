@@ -68,7 +68,7 @@ def outline_distance(
     first, end : int
         Polygons of the outline: first … end − 1.
     ax, ay, bx, by : float
-        Ends of the segment, m. Within a polygon, its distance from the edges counts.
+        Ends of the segment, m. Of a segment within a polygon, the distance from the edges counts.
     """
     best = math.inf
     for p in range(first, end):

@@ -75,7 +75,8 @@ class Before(NamedTuple):
     size : int
         Number of contacts in `Workspace.old` and `old_key`.
     scale : float
-        Factor of their impulses: ratio of the lengths of both substeps.
+        Factor of the previous impulses: length of this substep divided by the length of
+        the previous one.
     """
 
     size: int
@@ -146,7 +147,7 @@ def add_contacts(
     Returns
     -------
     int
-        Row from which to search the next ones.
+        Row of the previous contacts from which to search for the next contact.
     """
     slots, point, touch, ends, key, old_key = (
         work.slots,

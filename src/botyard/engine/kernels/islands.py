@@ -152,7 +152,7 @@ def energy_speed2(slots: F8, s: int, vx: float, vy: float, w: float) -> float:
     s : int
         Slot of a body with mass.
     vx, vy, w : float
-        Velocity of its centre of mass: m/s, m/s, rad/s.
+        Velocity of the body's centre of mass: m/s, m/s, rad/s.
 
     Returns
     -------

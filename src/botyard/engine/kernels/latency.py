@@ -316,7 +316,7 @@ def measures(delay: F8, g: int, ring: I8, selection: int, tick: int, dt: float) 
     g : int
         Number of the device.
     ring : (1 + k, 2) int64
-        Ring of its readings.
+        Ring of the device's readings.
     selection : int
         `ALL`, `NEW` or `LATE`.
     tick : int
@@ -378,7 +378,7 @@ def exchange(
     count : int
         Number of readings of the device.
     first : int
-        Place of its first reading in `ranges`.
+        Place of the device's first reading in `ranges`.
     is_kept : bool
         Whether the new readings are queued before the available ones are taken.
     due : int

@@ -42,8 +42,8 @@ def is_rate(rate: float, room: int, dt: float) -> bool:
     rate : float
         Rate, Hz.
     room : int
-        Number of slots for values that wait for its cycles; without any the rate must
-        not be below the rate of steps.
+        Number of slots for values that wait for a cycle of the rate; with 0 slots, the
+        rate must not be below the rate of steps.
     dt : float
         Duration of a step, s.
     """

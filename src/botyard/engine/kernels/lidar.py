@@ -131,7 +131,7 @@ def bodies_near(
     mask : int
         `Visible` classes that the device senses.
     x, y : float
-        Position of that body, m.
+        Position of the body that carries the device, m.
     reach : float
         Greatest distance of a point that a ray reaches, m.
     """
@@ -308,7 +308,7 @@ def ray_of(
     number : int
         Number of the beam in its device.
     age, error : float
-        Time since the beam, s, and its error of bearing, rad.
+        Time since the beam was cast, s, and error of its bearing, rad.
     reach : float
         Length of the ray, m.
     """
@@ -316,7 +316,7 @@ def ray_of(
     x, y, th = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
     v, u, w = state.vel[row, 0], state.vel[row, 1], state.vel[row, 2]
     cb, sb = cosine_sine(th)
-    # The body was here, if it has moved at its present velocity since.
+    # Pose of the body when the beam was cast, if its velocity has been constant since.
     px, py = arc(-v * age, -u * age, -w * age)
     ox, oy = x + cb * px - sb * py, y + sb * px + cb * py
     c, s = cosine_sine(th - w * age)
@@ -405,7 +405,7 @@ def write_echoes(
                 np.uint64(key), np.uint64(ECHO_DRAWS + MAX_SURFACES * j + surface)
             )
             least = 0.5 * (draw + 1.0)
-        # A draw may be 0, and no light is no echo.
+        # `least` may be 0, but without light there is no echo.
         if power == 0.0 or power < least:
             continue
         if most > 1 or power > strongest:

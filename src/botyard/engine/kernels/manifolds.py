@@ -242,7 +242,7 @@ def manifold_on_edge(
     Returns
     -------
     tuple of int
-        Number of points, and the other's edge that faces this one.
+        Number of points, and the edge of the other polygon that faces the edge.
     """
     nx, ny = corners[edge, 2], corners[edge, 3]
     # Find the edge of the other polygon whose normal is most opposed to the normal.
@@ -332,7 +332,7 @@ def side_at_joint(
     Returns
     -------
     int
-        `KEEP`: it is valid. `SKIP`: it is a contact of another wall. `RIGHT`, `LEFT`:
+        `KEEP`: the contact is valid. `SKIP`: it is a contact of another wall. `RIGHT`, `LEFT`:
         the polygon touches this side of the wall.
     """
     tx, ty = wall[w, 2] - wall[w, 0], wall[w, 3] - wall[w, 1]

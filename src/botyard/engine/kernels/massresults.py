@@ -104,7 +104,7 @@ def end_mass(
     i : int
         Row of the body.
     drives : bool
-        Whether it has a drive.
+        Whether the body has a drive.
     mass : MassState
         State of bodies with mass. In-place: row `i`.
     dt : float
@@ -113,7 +113,7 @@ def end_mass(
     Returns
     -------
     bool
-        Whether its motors are stalled.
+        Whether the motors of the body are stalled.
     """
     # After friction, a tiny velocity is a rounding error, with which the body would
     # never come to rest.

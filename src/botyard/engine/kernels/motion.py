@@ -324,7 +324,8 @@ def plan_velocities(
         # Limits of a client never exceed the model's limits.
         lim_x = min(max_vel[i, 0], top_vel[i, 0])
         lim_a = min(max_vel[i, 2], top_vel[i, 2])
-        # Robots that move sideways keep their direction, see below.
+        # Robots that move sideways are limited below by `within_speed`, which keeps the
+        # direction of their motion.
         if limited and not slides_sideways(int(drive[i])):
             lim_x = min(lim_x, ground[i, SPEED])
         # A finished distance move continues with velocity 0.
@@ -438,7 +439,7 @@ def steered_angle(
     angle, desired : float
         Angle before, and target, rad.
     rate : float
-        Limit of its rate, rad/s; 0: unlimited.
+        Limit of the rate of the angle, rad/s; 0: unlimited.
     limit : float
         Limit of the angle to both sides, rad. It holds at once.
     dt : float

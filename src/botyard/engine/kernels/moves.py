@@ -144,7 +144,7 @@ def place_body(
     row : int
         Row of the body.
     x, y, th : float
-        Its new pose, m, m, rad.
+        New pose of the body, m, m, rad.
     """
     placed, slot = bodies.placed, bins.slot[row]
     c, s = cosine_sine(th)
@@ -217,7 +217,7 @@ def free_fraction(world: World, row: int, dx: float, dy: float, dth: float) -> f
     row : int
         Row of the body.
     dx, dy, dth : float
-        Displacement in its frame, m, m, rad.
+        Displacement in the frame of the body, m, m, rad.
     """
     pose, bodies = world.state.pose, world.bodies
     x, y, c, s = (

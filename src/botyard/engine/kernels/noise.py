@@ -63,7 +63,7 @@ def stream_key(
 
 @inline_kernel
 def hashed(seed: np.uint64, word: np.uint64) -> np.uint64:
-    """Return a hash of a seed and a word: `botyard.engine.rng.stream_keys` of one each.
+    """Return a hash of a seed and a word, as `botyard.engine.rng.stream_keys` does.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def place_corners(
     x, y : float
         Place of the body in the frame of the world, m.
     c, s : float
-        Cosine and sine of its heading.
+        Cosine and sine of the body's heading.
     into : (m, 2) float64
         Output: corners in the frame of the world, m, from row `at` on.
     at : int

@@ -121,7 +121,7 @@ def farthest_way(
     k : int
         Row of the body.
     mass : float
-        Its mass, kg.
+        Mass of the body, kg.
     dt : float
         Duration of the step, s.
     """

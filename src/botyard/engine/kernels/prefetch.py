@@ -41,7 +41,7 @@ def cells_around(
     x, y : float
         Place in the frame of the world, m.
     reach : float
-        Half of the edge of the square around it, m.
+        Half of the edge of the square around the place, m.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def wide_cells_around(
     x, y : float
         Place in the frame of the world, m.
     reach : float
-        Half of the edge of the square around it, m.
+        Half of the edge of the square around the place, m.
     """
     inv = 1.0 / grid.h
     gx, gy, far = (x - grid.x0) * inv, (y - grid.y0) * inv, reach * inv
@@ -113,8 +113,8 @@ def fetch_walls(grid: Grid, x: float, y: float, reach: float, beams: int) -> Non
     reach : float
         Greatest range of the sensor, m.
     beams : int
-        Number of its beams, which decides whether the lists of wide cells or the cells
-        of the grid are prefetched.
+        Number of the sensor's beams, which decides whether the lists of wide cells or
+        the cells of the grid are prefetched.
     """
     wide = wide_cells_around(grid, x, y, reach)
     if has_few_walls(grid, wide, beams):

@@ -51,7 +51,7 @@ def far_now(beams: Beams, count: int, seen: int, far: float) -> float:
     beams : Beams
         Beams of the device.
     count : int
-        Number of its beams.
+        Number of the device's beams.
     seen : int
         Not 0 if some body has a class that the device senses.
     far : float
@@ -130,13 +130,14 @@ def cast_beams(
     device : Device
         Device that senses.
     offset : float
-        Distance of its farthest origin from the body, m.
+        Greatest distance from the body's origin to the origin of a beam, m.
     far : float
-        Its greatest range, m.
+        Greatest range of the device, m.
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
-    # A square always contains the body of the device itself.
+    # `met` is the number of bodies in the last square; the device's own body is always
+    # in it.
     met, hole = 1, (0, -1, 0, -1)
     open_space = (
         wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y)

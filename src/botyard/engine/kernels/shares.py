@@ -228,7 +228,8 @@ def mark_early(
                 continue
             if not of_early:
                 theirs = owner[other] if owner[other] >= 0 else -1 - owner[other]
-                # Both bodies of a pair are asked, so the later one marks the other.
+                # This search runs for both bodies of a pair: the body that moves later marks
+                # the other one.
                 if theirs == share:
                     continue
             if (

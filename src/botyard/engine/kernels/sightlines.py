@@ -121,7 +121,7 @@ def is_behind_body(
     row, other : int
         Rows of the robot that looks, and of the one that it looks for.
     length : float
-        Distance of both, m, greater than 0.
+        Distance between the two, m, greater than 0.
     """
     bodies, pose, classes = world.bodies, world.state.pose, world.state.mask
     corners, part_start, vert_start, radius = (
@@ -176,7 +176,7 @@ def is_behind_wall(world: World, row: int, other: int, length: float) -> bool:
     row, other : int
         Rows of the bodies. The order does not matter: the line runs from the lower row.
     length : float
-        Distance of both, m, greater than 0.
+        Distance between the two, m, greater than 0.
     """
     grid, pose = world.grid, world.state.pose
     a, b = min(row, other), max(row, other)

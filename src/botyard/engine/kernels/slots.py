@@ -266,7 +266,7 @@ def fill_mover(
     i : int
         Row of the body.
     put : bool
-        Whether it was placed from outside. Then it wakes bodies that it touches.
+        Whether the mover was placed from outside. Then it wakes bodies that it touches.
     depth : float
         `MassState.depth` of the body, m.
     dt : float

@@ -44,7 +44,7 @@ class Strips(NamedTuple):
     x, y : (n,) float64
         Positions in the order of strips, and of y within a strip, m.
     item : (n,) int64
-        Number of each of these points.
+        Number of the point at each place of `x` and `y`.
     shape : (1,) int64
         Number of strips.
     start : (n // LEAST_SIZE + 2,) int64
@@ -302,7 +302,7 @@ def order_nearest(
     away, who : (n,) float64, (n,) int64
         Squared distances, m², and numbers of the points. In-place: their order changes.
     found : int
-        Number of points in them.
+        Number of points in `away` and `who`.
     near, far : (k,) int64, (k,) float64
         Output: numbers and squared distances, m², the nearest first. At equal
         distances, the lower number comes first.

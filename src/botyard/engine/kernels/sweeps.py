@@ -205,7 +205,7 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
             # Regula falsi: the gap is nearly linear between two positions.
             f = low + (high - low) * (gap_low - 0.5 * CONTACT) / (gap_low - gap_high)
         else:
-            # In the other case bisect, which bounds the number of trials.
+            # Bisect after two trials by regula falsi, which bounds the number of trials.
             f = 0.5 * (low + high)
 
         gap = clearance(grid, pose, bodies, sweep, f, reach, escaping == 1)

@@ -81,7 +81,7 @@ class View(NamedTuple):
     cosine, sine : float
         Direction of the beam `middle`.
     middle : float
-        Number of that beam in the bundle.
+        Number of the bundle's middle beam, from which bearings are measured.
     per_step : float
         Beams per radian.
     margin : float
@@ -116,7 +116,7 @@ def view_of(grid: Grid, fans: Fans, device: Device, b: int, reach: float) -> Vie
     b : int
         Number of the bundle in `fans`.
     reach : float
-        Present range of its longest beam, m.
+        Present range of the longest beam of the bundle, m.
     """
     x, y, c, s = device.x, device.y, device.cosine, device.sine
     first, count, inv = (
@@ -452,8 +452,8 @@ def shorten_span(
     """
     ax, ay, ex, ey = wall
     cross = ax * ey - ay * ex
-    # Subtract the possible effect of rounding. A wall at a near end may be at any
-    # distance.
+    # Least distance at which a beam may meet the wall, less the effect of rounding. If
+    # an end of the wall is near the origin, `square` is too inaccurate for a bound.
     least = (
         math.sqrt(square) * (1.0 - 1e-9)
         if square > NEAR_END_2 + NEAR_END_SHARE_2 * (ex * ex + ey * ey)
@@ -542,7 +542,7 @@ def meet_walls_at_once(
     b : int
         Number of the bundle in `fans`.
     reach : float
-        Present range of its longest beam, m.
+        Present range of the longest beam of the bundle, m.
 
     Returns
     -------
