@@ -85,7 +85,8 @@ class Own(NamedTuple):
     contact : (m,) int8
         `Contact` of each body in the last steps.
     other : (m,) int64
-        Number of the body that stopped it: robots are counted first, then boxes; −1: none.
+        Number of the body that stopped each body: robots are counted first, then boxes;
+        −1: none.
     raw, bright : (r,) float64, (r,) int16
         Workspace for readings, m, and laser returns. `raw` is NaN in places without a
         sensor.

@@ -68,7 +68,7 @@ def convexity(part: Outline) -> float:
     Returns
     -------
     float
-        1 if it is convex with counter-clockwise corners, −1 if convex with clockwise
+        1 if the polygon is convex with counter-clockwise corners, −1 if convex with clockwise
         ones, 0 otherwise.
     """
     edges = [

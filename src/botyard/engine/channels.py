@@ -374,7 +374,7 @@ class Channels(RingTable):
             None if it is under way, or changes no target.
         """
         row = self.of[name].number
-        # The end of a session: no command follows.
+        # `Halt` ends a session: its commands under way must not arrive any more.
         if isinstance(command, Halt):
             self.empty(row)
         # Commands such as poses and limits are no commands of motion, and act at once.
@@ -415,7 +415,7 @@ class Channels(RingTable):
         name : str
             Name of the body; it must have a channel.
         tick : int
-            Step before which they arrive.
+            Step before which the commands arrive.
         waiting : sequence of (str, int, Command)
             Source, number among the commands of the engine, and command; in any order.
         """

@@ -231,7 +231,7 @@ class Dynamics:
         rows : sequence of int
             Rows of the bodies, ascending.
         specs : sequence of BodySpec
-            Their new descriptions.
+            New descriptions of these bodies.
         """
         old, new, at = self.shapes, build_shapes(specs), 0
         had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
@@ -337,7 +337,7 @@ class Dynamics:
             Descriptions of all bodies by row; their names are for the log.
         """
         while True:
-            # Encoded again only if an array was replaced.
+            # The packs encode an argument again only if an array was replaced.
             p = self._packs
             answer = move_masses(
                 p.moving(self._moving),

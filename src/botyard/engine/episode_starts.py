@@ -81,7 +81,7 @@ def cell_of(spaces: Spaces, robot: int, number: int) -> int:
     robot : int
         Number of the robot.
     number : int
-        Number among its free cells, 0 … `Spaces.cells` − 1.
+        Number of the cell among the robot's free cells, 0 … `Spaces.cells` − 1.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def draw_numbers(
     seeds : (n,) uint64
         Seeds of the worlds.
     episodes : (n,) int64
-        Numbers of their episodes.
+        Number of the episode of each world.
     stream : int
         Word that separates draws for different purposes, such as `MAP_STREAM`.
     count : int

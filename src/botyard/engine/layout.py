@@ -180,9 +180,9 @@ class State(NamedTuple):
     demand : (n, 3) float64
         Demand of a body with mass, of the kind in `control`.
     carrier : (n,) int64
-        Row of the body that carries it; −1: none.
+        Row of the body that carries this one; −1: none.
     hold : (n, 3) float64
-        Its pose in the frame of its carrier: m, m, rad.
+        Pose of a carried body in the frame of its carrier: m, m, rad.
     steer : (n, 7) float64 or (0, 7) float64
         Steering, see `ANGLE`, or distance to the left of a Mecanum drive, see `SIDE`; 0 for
         all other bodies. Without such a body it has no rows, so that other worlds neither
@@ -537,7 +537,7 @@ class World(NamedTuple):
     state : State
         Dynamic state of all bodies.
     bodies : Bodies
-        Their shapes.
+        Shapes of the bodies.
     bins : Bins
         Bodies by position.
     grid : Grid

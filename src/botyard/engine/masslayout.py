@@ -228,7 +228,7 @@ class Workspace(NamedTuple):
  GX, GY, GW,
  # greatest force and torque of friction on the floor
  LF, LT,
- JX, JY, JW,                 # its impulses in this substep
+ JX, JY, JW,                 # impulses of that friction in this substep
  # centre of mass in the body's frame, m
  OX, OY,
  MU, E, R,                   # friction, restitution, radius
@@ -237,10 +237,10 @@ class Workspace(NamedTuple):
  LP, LD, AP, AD,             # gains of the controller
  # pose for which the lists of pairs and walls were made
  LIST_X, LIST_Y, LIST_TH,
- X_LO, Y_LO, X_HI, Y_HI,     # bounds of its corners, m
+ X_LO, Y_LO, X_HI, Y_HI,     # bounds of the slot's corners, m
  # pose at the start of the step
  SX, SY, STH,
- # of a mover: its displacement in the step
+ # displacement of a mover in the step
  TX, TY, TTH,
  QX, QY, QW,                 # momentum at the start
  # of a mover: speed, m/s; allowed, previous and present depth of its overlap, m

@@ -23,7 +23,7 @@ MIN_SHARED_BODIES: Final = 20_000
 SHARES_PER_THREAD: Final = 2
 """Number of shares per thread: more shares than threads balance their load."""
 MIN_SHARE: Final = 2000
-"""Least number of bodies of a share, whose workspaces hold all bodies."""
+"""Least number of bodies of a share: each share needs workspaces for all bodies."""
 
 
 class SharedStep:
@@ -41,7 +41,7 @@ class SharedStep:
         self._workers = workers
         self._world: Pack[World] | None = None
         self._worlds: list[Pack[World]] = []
-        """The world with the workspaces of each share."""
+        """One pack of the world for each share, with the workspaces of the share."""
         self._shares: Pack[Shares] | None = None
 
     def suits(self, bodies: Bodies) -> bool:

@@ -276,7 +276,7 @@ class Engine(BodyRegistry):
         if self.dynamics is None:
             self._advance(MOVE | FOLLOW)
         else:
-            # Keeps the poses before the step: pushes derive velocities from them.
+            # Store the poses before the step: velocities of pushes follow from them.
             self.dynamics.begin(self.state, self.bodies, self.bins, self.grid)
             self._advance(MOVE)
             self.dynamics.step(self.clock.dt, self.specs)

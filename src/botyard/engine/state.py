@@ -121,8 +121,8 @@ STEERED: Final = "steer"
 """Value of `Declared.rows`: a row for each body if one of them has a row of wheels (it
 steers or has a Mecanum drive), otherwise none.
 
-States without such a body do not have the column, so that they are the states of
-versions before it.
+States without such a body lack the column, so that they equal the states of versions
+that did not have the column.
 """
 _ANY: Final = Column(np.float64, unbounded=True)
 _MASS: Final = tuple(

@@ -81,10 +81,12 @@ def advance_bodies(
         plan_rows(world, dt, 0, n)
         if has_trains:
             plan_trains(state, bodies, dt)
-    # Placed bodies invalidate distances, and `PLACE` follows other changes of bodies.
+    # Distances to near things are invalid after a body was placed, and after the changes
+    # of bodies that a call with `PLACE` follows.
     if place_outlines(state, bodies, 0, n) or parts == 0:
         forget_leeways(bodies)
-    # `FOLLOW` alone is the second part of a step: the reach of the first part stays.
+    # `FOLLOW` alone is the second part of a step: −1 keeps the reach (`Bins.reach`) that
+    # the first part has computed.
     span = dt if parts & 1 else -1.0 if parts & 2 else 0.0
     sort_into_bins(
         state, bodies, world.bins, span, measure_extent(state, bodies, span, 0, n)

@@ -141,7 +141,7 @@ class StateStore:
     def _reallocate(self, capacity: int) -> None:
         """Make new arrays, and copy the rows in use."""
         self._capacity = capacity
-        # One is the state, two are the buffers of snapshots.
+        # The first block is the state, the other two are the buffers of snapshots.
         made = [allocate_state(capacity, self._steers) for _ in range(3)]
         for name, old in self.state._asdict().items():
             new = getattr(made[0][0], name)
