@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 NOISE, LOSS = 0, 1
-"""Numbers of the random sequences."""
+"""Numbers of a camera's random sequences: errors of pixels, and tags that are missed."""
 FACES: Final = {"one": 1, "two": 2, "four": 4}
 """Numbers of tags around a marked body, by the word in files."""
 

@@ -181,9 +181,9 @@ def attach_errors(
     readers : iterable of DeviceReader
         All devices of the robot.
     lasers : int
-        Number of its lasers.
+        Number of the robot's lasers.
     has_sonar : bool
-        Whether it has a sonar ring.
+        Whether the robot has a sonar ring.
     engine, ranging : Engine, RangeDevices
         Engine and range sensors of the world.
 

@@ -60,7 +60,7 @@ class GnssSpec(DeviceSpec):
     multipath : float
         Standard deviation of the error in sectors of type ``MultipathSector``, m.
     vertical : float
-        Factor of all these for the altitude.
+        Factor of all these deviations for the altitude.
     update_rate : float
         Rate of messages of interfaces, Hz of simulated time; 0: in every step.
     """

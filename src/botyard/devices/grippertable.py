@@ -98,7 +98,7 @@ class Grippers(DeviceTable):
     lift, lift_goal : (n,) float64
         Height of the lift and its goal, 0 … 1.
     paddles_move, lift_moves : (n,) int8
-        0 or 1: whether they moved in the last step.
+        0 or 1: whether the paddles, or the lift, moved in the last step.
     holding : (n,) int64
         Row of the held body, or `NOBODY`.
     front, reach, half, thickness : (n,) float64

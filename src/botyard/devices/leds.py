@@ -40,7 +40,7 @@ MAX_LEDS: Final = 32
 WHITE: Final = 0xFFFFFF
 """Highest colour: red, green and blue as bytes of one number."""
 NOISE, LOSS = 0, 1
-"""Numbers of the random sequences."""
+"""Numbers of a camera's random sequences: errors of readings, and LEDs that are missed."""
 
 
 # -- rings of LEDs

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 32
 """Longest message, bytes."""
 NOISE, LOSS, ORDER, REST = range(4)
-"""Numbers of the random sequences."""
+"""Numbers of a device's random sequences.
+
+`NOISE`: errors of range and bearing. `LOSS`: lost messages. `ORDER`: order in which
+messages arrive. `REST`: whether a message arrives that the bandwidth holds only in part.
+"""
 OCCLUSIONS: Final = {"none": 0, "walls": 1, "all": 2}
 """Objects that hide robots from each other, by the word in files."""
 
@@ -87,7 +91,7 @@ class Messages(Table):
     data, sent : (n, 32) uint8
         Message to send from the next step on, and message that is sent in this step.
     length, sent_length : (n,) uint8
-        Their lengths, bytes; 0: nothing is sent.
+        Lengths of these messages, bytes; 0: nothing is sent.
     at : (n, 3) float64
         Mounting of the device: m, m, rad.
     """

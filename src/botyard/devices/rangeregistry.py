@@ -92,7 +92,7 @@ class RangeRegistry:
         key : hashable
             Identity of the device.
         body : str
-            Name of the body that carries it.
+            Name of the body that carries the device.
         stream : int
             Number of the device in the body's random streams.
         senses : Visible
@@ -135,7 +135,8 @@ class RangeRegistry:
         key : hashable
             Identity of the device.
         distortion : callable
-            Gets beams and ranges, m, which it changes in place.
+            Function that gets the beams of the device and its ranges, m, and changes the
+            ranges in place.
         """
         self._distortions.setdefault(key, []).append(distortion)
 

@@ -24,13 +24,13 @@ class Ranges(RingTable):
     stream : (n,) uint64
         Number of the device in the body's random streams.
     senses : (n,) uint16
-        `Visible` classes that it detects.
+        `Visible` classes that each device detects.
     kind : (n,) int64
-        Index of its set of beams among the sets in use.
+        Index of the device's set of beams among the sets in use.
     size : (n,) int64
-        Number of its readings.
+        Number of the device's readings.
     readers : (n,) int64
-        Number of its subscribers.
+        Number of the device's subscribers.
     delay : (n, 3) float64
         `LATENCY`, `JITTER` and `RATE` of its readings; zeros if they have no effect.
     """

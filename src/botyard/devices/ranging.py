@@ -343,7 +343,8 @@ class RangeDevices(RangeRegistry):
         Returns
         -------
         tuple of int or None
-            First and end; None if it was not measured in this step.
+            Index of the first reading, and index after the last one. None if the device
+            has not measured in this step.
         """
         device = self._devices.get(key)
         if (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ANCHORS: Final = frozenset({"uwbanchor", "sim.uwbanchor"})
 """Types of the map's places that are anchors, in lower case."""
 NOISE, LOSS = 0, 1
-"""Numbers of the random sequences."""
+"""Numbers of a tag's random sequences: errors of ranges, and ranges that are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
