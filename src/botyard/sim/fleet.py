@@ -542,12 +542,12 @@ class Fleet(ReadOnly):
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Whether the last step measured each range sensor, in the order of `placed`."""
+        """Whether each range sensor has measured in the last step, in the order of `placed`."""
         return self._core.devices.taken(self._core.engine)
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of range sensors measured in the last step, by key.
+        """Slices of `readings` of the range sensors that measured in the last step, by key.
 
         The object stays the same as long as its content does.
         """
@@ -569,7 +569,7 @@ class Fleet(ReadOnly):
         Returns
         -------
         int
-            Simulated time since the measurement, µs. 0: the last step measured it.
+            Simulated time since the measurement, µs. 0: it was made in the last step.
             Sensors with a latency or a rate of their own have older readings. A lidar
             has measured its first ray earlier than its last one.
         """

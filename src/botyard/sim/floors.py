@@ -34,7 +34,7 @@ OUTSIDE_M: Final = 20.0
 See `Floors.extent`.
 """
 EMPTY_M: Final = 500.0
-"""Greatest distance of these places from the robot if there is no map, m."""
+"""`OUTSIDE_M` for a world without a map, m: there it is a distance from the robot."""
 MAX_FLOORS: Final = 8
 """Number of costmaps that are kept, most recently used first."""
 

@@ -204,7 +204,7 @@ class FloorView:
         Parameters
         ----------
         robot : str or Robot
-            Its name, or its handle.
+            Name of the robot or box, or handle of the robot.
 
         Raises
         ------

@@ -284,7 +284,7 @@ class Describe(Change):
 
 @dataclass(frozen=True, slots=True)
 class WriteDevice(Change):
-    """A device was set: goals of a gripper, a joystick, a joint, lines of a board.
+    """Columns of a device were written, such as the goals of a gripper, or a joystick.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ def _set_rays(change: journal.SetRays, sim: Simulation, source: str) -> None:
 def _restore(change: journal.Restore, sim: Simulation, source: str) -> None:
     # The state refers to models by digest only.
     sim.core.states.know(change.described)
-    # The journal holds the commands of programs; running them would double these.
+    # Do not run programs: the journal holds their commands, which would come twice.
     sim.restore(change.state, programs=False)
 
 

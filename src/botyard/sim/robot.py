@@ -125,7 +125,7 @@ class BaseRobot(Member):
         """Devices that set digital inputs to 0, with functions that return masks of
         these inputs.
         """
-        # Other devices are computed on demand, and need nothing in the engine.
+        # Devices without data in the engine are computed on demand.
         if spec.devices and any(map(has_columns, spec.devices)):
             own = [reader for reader in self.devices.values() if not reader.kind.part]
             for reader in own:

@@ -237,7 +237,7 @@ class Simulation(Observable[Robot]):
             ) from None
 
         scene = scene if scene is not None else Scene()
-        # Phases of a step follow each other, so they have the same threads.
+        # Moves and sensors use the same threads, because they never run at the same time.
         workers = Workers(threads, "step")
         devices = RangeDevices(workers)
         engine = Engine(

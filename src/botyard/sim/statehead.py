@@ -472,7 +472,7 @@ def controllers_of(core: Core) -> list[Controller]:
     Raises
     ------
     StateError
-        The state of one cannot be saved.
+        The state of a program cannot be saved.
     """
     found = []
     crashed = core.programs.crashed

@@ -37,7 +37,7 @@ class Trip:
     Attributes
     ----------
     state : TripState
-        Its state; also a text, such as ``driving``.
+        State of the trip; also a text, such as ``driving``.
     goal : (float, float)
         Present goal, m.
     heading : float or None

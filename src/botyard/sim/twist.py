@@ -70,7 +70,7 @@ class SetTwist:
                 for value, most in zip(local, top, strict=True)
             ]
 
-            # Such a body turns by the curvature of its wheels alone.
+            # A body that steers turns by the curvature of its wheels alone.
             if STEERS[state.drive[row]]:
                 local[2] = local[0] * true_curvature(state.steer, row)
                 local[2] = min(max(local[2], -top[2]), top[2])
