@@ -215,7 +215,8 @@ class Copies:
         i : int
             Row of the state.
         """
-        # A wrong number in the only column would otherwise index beyond the list.
+        # With a single robot set the number is not used: a wrong one would index beyond
+        # the list.
         return int(state.of(i, "counts")[ROBOT_SET]) if len(self._robot_sets) > 1 else 0
 
     def _error_parameters(

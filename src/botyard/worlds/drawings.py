@@ -126,7 +126,7 @@ class Drawings:
         self._derived = derived
         self._places: F8 = derived.all("places")
         self._task = task
-        # Items of a memoryview cost a fifth of items of the array.
+        # Access to an item of a memoryview takes a fifth of the time of the array's.
         self._asked = memoryview(cast(Any, task))
         self._boxes = boxes
         self._grid_of = grid_of

@@ -115,7 +115,7 @@ class Memory:
         self._step = np.array([dt])
         self._task: I8 = np.zeros(6, np.int64)
 
-        # Items of a memoryview cost a fifth of items of the array.
+        # Access to an item of a memoryview takes a fifth of the time of the array's.
         self._asked = memoryview(cast(Any, self._task))
         self._asked[BOXES], self._asked[ONLY_MAP] = plan.boxes, int(plan.has_one_map)
         self._one: I8 = np.zeros(1, np.int64)

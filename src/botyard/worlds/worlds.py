@@ -336,7 +336,6 @@ class Worlds(StartingWorlds):
 
         # `not … <= …` also refuses NaN.
         if (
-            # `<=` is false for NaN, so that the negation refuses it.
             not (np.abs(places) <= MAX_COORDINATE).all()
             or not (np.abs(directions) <= MAX_COORDINATE).all()
         ):
