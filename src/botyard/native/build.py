@@ -350,7 +350,7 @@ def linker(target: Target) -> list[str]:
     Raises
     ------
     RuntimeError
-        There is neither.
+        The system has no linker that can be used.
     """
     # The system's compiler links for this machine only.
     system = shutil.which("cc")

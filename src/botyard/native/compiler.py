@@ -207,7 +207,7 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
     function : callable
         Kernel.
     names : dict
-        Globals in which its compiled code looks up names.
+        Globals in which the compiled code of the kernel looks up names.
     """
     how = as_kernel(function)
     assert how is not None

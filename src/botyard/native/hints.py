@@ -20,7 +20,8 @@ def prefetch(array: NDArray[Any], row: int) -> None:
     array : array
         C-contiguous array.
     row : int
-        Index along its first axis. It may be beyond the array, as no memory is read.
+        Index along the first axis of the array. It may be beyond the array, as no
+        memory is read.
     """
 
 

@@ -169,8 +169,8 @@ class RowsEntry(Entry[None]):
         made = partial(
             self._native, _ROWS.pack(*table.where, address_of(numbers), len(numbers))
         )
-        # The machine code reads their memory, so they must live as long as the
-        # function.
+        # The machine code reads the memory of the table and of the numbers, so both
+        # must live as long as the function.
         vars(made)["kept"] = table, numbers
         return made
 
@@ -270,7 +270,7 @@ rows, and their count.
 
 
 _TABLE, _NUMBERS = struct.Struct("<2Q"), struct.Struct("<2Q")
-"""Types of the first two and of the last two of these arguments."""
+"""Types of the first two, and of the last two, of the arguments in `_ROWS`."""
 
 
 WORD: Final = 8
