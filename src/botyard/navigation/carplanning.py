@@ -28,8 +28,11 @@ MAX_NODES: Final = 16_000_000
 HEADINGS: Final = 72
 """Number of headings of the lattice, 5° each."""
 BACK, SWITCH, BEND = 2.0, 1.0, 0.05
-"""Cost of a metre in reverse, of a change of direction, in radii of the turning circle, and
-share by which the tightest arc costs more."""
+"""Costs of a path. `BACK`: cost of a metre in reverse; a metre forward costs 1.
+
+`SWITCH`: cost of a change between forward and reverse, in radii of the turning circle.
+`BEND`: share by which the tightest arc costs more than a line.
+"""
 MAX_DISCS: Final = 8
 """Greatest number of discs that cover a body."""
 SPACING_M: Final = 0.05
@@ -126,7 +129,7 @@ def find_car_path(
     start : Pose
         Pose of the robot, m, m, rad.
     goal : (float, float)
-        Goal of its origin, m.
+        Goal of the robot's origin, m.
     heading : float or None
         Heading at the goal, rad; None: any.
     radius : float
@@ -134,7 +137,7 @@ def find_car_path(
     trailers : sequence of TrailerSpec
         Trailers, which are free and within the limits of their hitches on the whole path.
     headings : sequence of float
-        Their headings at the start, rad.
+        Headings of the trailers at the start, rad.
     reverses : bool
         Whether the robot may also drive in reverse.
     max_states : int

@@ -426,7 +426,7 @@ def _count(array: F8, name: str, columns: int) -> int:
     array : (k, `columns`) float64
         The array.
     name : str
-        Its name, for the message.
+        Name of the array, for the message.
     columns : int
         Expected number of columns.
 
@@ -476,7 +476,7 @@ def _array(array: F8, name: str, shape: tuple[int, ...]) -> F8:
     array : ndarray
         The array; it is copied only if necessary.
     name : str
-        Its name, for the message.
+        Name of the array, for the message.
     shape : tuple of int
         Expected shape.
 

@@ -455,7 +455,7 @@ class Costmap:
         Parameters
         ----------
         first, last : (int, int)
-            Columns and rows of the cells at its ends.
+            Columns and rows of the cells at the ends of the path.
         bound : float
             Length that the path must be shorter than, in cells.
 
@@ -553,7 +553,7 @@ def length(path: F8) -> float:
     Parameters
     ----------
     path : (n, 2) float64
-        Its corners, m.
+        Corners of the path, m.
 
     Returns
     -------

@@ -31,7 +31,11 @@ I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
 
 SHARES, STRAIGHT, DIAGONAL = 16, 1_000_000, 1_414_214
-"""See `planning.py`, here as whole numbers."""
+"""Lengths of moves, as whole numbers.
+
+`SHARES`: factor of a move to a cell without cost; a cell with a cost adds the cost to it.
+`STRAIGHT`, `DIAGONAL`: lengths of moves, in millionths of a cell.
+"""
 FAR = 1 << 62
 """Length of the path to a cell that was not found."""
 WIDTH = 20

@@ -49,7 +49,7 @@ NONE, EXHAUSTED = -1, -2
 NEAR_ARC = 1e-9
 """Turn per metre below which an arc is straight, 1/m."""
 WORDS = 6
-"""Number of paths of Dubins to a pose."""
+"""Number of kinds of Dubins paths (shortest paths of arcs and lines), see `word_of`."""
 
 
 class Train(NamedTuple):

@@ -49,7 +49,7 @@ def best_on_line(
     found : bool
         Whether there is such a point.
     px, py : float
-        Its coordinates, m/s; 0 without one.
+        Coordinates of the best point, m/s; 0 if there is none.
     """
     nx, ny, c = planes[i, 0], planes[i, 1], planes[i, 2]
     # Half of the chord that the disc cuts from the edge, squared.
@@ -216,7 +216,8 @@ def least_violating(
         ended, px, py = best_within(
             work, used, radius, planes[i, 0], planes[i, 1], True
         )
-        # Otherwise rounding alone leaves no point, and the previous point is as good.
+        # If no point was found, the reason is rounding: keep the previous point, which
+        # is as good.
         if ended == used:
             vx, vy = px, py
         # The worst violation never falls: later half-planes only constrain more.

@@ -141,7 +141,7 @@ def wall_plane(
     x, y : float
         Position of the agent, m.
     radius : float
-        Its radius, m.
+        Radius of the agent, m.
     horizon : float
         Time for which the wall is avoided, s.
     out : (3,) float64

@@ -95,7 +95,7 @@ def put(search: Search, cell: int, key: float, count: int) -> int:
     cell : int
         The cell, not closed.
     key : float
-        Its key, see `Search.key`.
+        Key of the cell, see `Search.key`.
     count : int
         Number of cells in the queue.
 

@@ -151,7 +151,7 @@ def pure_pursuit(
     paths : (k, p, 2) float64
         Points of the paths, m.
     counts : (k,) int64
-        Numbers of their points, at least 2.
+        Number of points of each path, at least 2.
     poses : (k, 3) float64
         Poses of the robots, m, m, rad.
     lookahead : (k,) float64

@@ -124,9 +124,9 @@ def social_push(
     k : int
         Index of the agent.
     x, y : float
-        Its current position, m.
+        Current position of the agent, m.
     vx, vy : float
-        Its current velocity, m/s.
+        Current velocity of the agent, m/s.
     time : float
         Time since the start of the step, s. The others have moved straight on for it.
 

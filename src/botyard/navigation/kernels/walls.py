@@ -24,7 +24,7 @@ def nearest_on(
     ax, ay : float
         Start of the segment.
     ex, ey : float
-        Vector from its start to its end; 0 for a point.
+        Vector from the start of the segment to its end; 0 for a point.
     x, y : float
         The point, in the same unit.
 
@@ -53,7 +53,7 @@ def insert(
     walls : (w, 4) float64
         List of walls, the nearest first; updated.
     away : (w,) float64
-        Their squared distances, infinite for unused rows; updated.
+        Squared distances of these walls, infinite for unused rows; updated.
     near : float
         Squared distance of the wall.
     ax, ay, bx, by : float
