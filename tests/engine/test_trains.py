@@ -269,7 +269,7 @@ def test_robots_of_a_model_bring_their_trailers() -> None:
     sim.add_robot("p3dx", name="b_trailer_1", pose=(5, 5, 0))
     with pytest.raises(WorldError, match="a trailer needs this name"):
         sim.add_robot(tug(), name="b", pose=(5, 0, 0))
-    with pytest.raises(ModelError, match="without trailers"):
+    with pytest.raises(ModelError, match="no trailer and has no trailers"):
         sim.masses.set_dynamics("a", DynamicsSpec(mass=9.0))
     sim.remove_robot("a")
     assert list(sim.robots) == ["b_trailer_1"]
