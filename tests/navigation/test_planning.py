@@ -245,6 +245,32 @@ def test_errors_name_the_reason_and_the_nearest_free_place() -> None:
     assert str(again) == str(error) and again.reason is error.reason
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_nearest_free_place_is_the_nearest_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 300, 2)
+    costs = np.full((rows, columns), planning.BLOCKED, np.uint8)
+    for _ in range(rng.integers(0, 4)):
+        j, i = rng.integers(0, rows), rng.integers(0, columns)
+        costs[j : j + 3, i : i + 3] = 0
+    x, y, edge = *rng.uniform(-50.0, 50.0, 2), rng.uniform(0.02, 3.0)
+    floor = planning.Costmap(costs, x, y, edge)
+    for region in (0, 1):
+        j, i = np.nonzero(floor.labels == region if region else costs == 0)
+        places = np.stack([x + (i + 0.5) * edge, y + (j + 0.5) * edge], axis=1)
+        for scale in (0.5, 3.0, 1e6):
+            away = scale * edge * rng.uniform(-columns, columns, 2)
+            point = (x + edge * columns / 2 + away[0], y + edge * rows / 2 + away[1])
+            found = floor.nearest_free(point, region)
+            if not len(places):
+                assert found is None
+                continue
+            assert found is not None
+            least = np.hypot(*(places - point).T).min()
+            assert math.dist(found, point) == pytest.approx(least, rel=1e-12)
+            assert np.abs(places - found).sum(axis=1).min() == 0.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -31,6 +31,8 @@ Place = Sequence[float] | F8
 METHODS: Final = ("a_star", "a_star_ps", "theta_star")
 MAX_CELLS: Final = 16_000_000
 """Largest number of cells of a raster: a search takes 28 bytes for each."""
+FIRST_REACH: Final = 32
+"""Half the width of the square in which a free cell is sought first, cells."""
 MOST_COST: Final = 64
 """Cost of a cell next to an obstacle: A* counts the cell as five times as long (`Costmap.of`)."""
 
@@ -331,15 +333,37 @@ class Costmap:
         (float, float) or None
             The centre, m; None if no cell is free.
         """
-        free = self.labels == region if region else self.costs != BLOCKED
-        j, i = np.nonzero(free)
-        if not len(i):
-            return None
-        x = self.x + (i + 0.5) * self.resolution
-        y = self.y + (j + 0.5) * self.resolution
-        dx, dy = x - point[0], y - point[1]
-        k = int(np.argmin(dx * dx + dy * dy))
-        return float(x[k]), float(y[k])
+        rows, columns = self.costs.shape
+        edge = self.resolution
+        near_x = min(max(point[0], self.x), self.x + columns * edge)
+        near_y = min(max(point[1], self.y), self.y + rows * edge)
+        column = min(int((near_x - self.x) / edge), columns - 1)
+        row = min(int((near_y - self.y) / edge), rows - 1)
+        outside = hypot(point[0] - near_x, point[1] - near_y)
+        reach = FIRST_REACH
+        # A square around the point is enough, unless a cell beyond it may be nearer.
+        while True:
+            part = (
+                slice(max(row - reach, 0), row + reach + 1),
+                slice(max(column - reach, 0), column + reach + 1),
+            )
+            free = (
+                self.labels[part] == region if region else self.costs[part] != BLOCKED
+            )
+            j, i = np.nonzero(free)
+            is_whole, width = free.size == self.costs.size, reach * edge
+            if len(i):
+                x = self.x + (part[1].start + i + 0.5) * edge
+                y = self.y + (part[0].start + j + 0.5) * edge
+                dx, dy = x - point[0], y - point[1]
+                squares = dx * dx + dy * dy
+                k = int(np.argmin(squares))
+                is_nearest = squares[k] <= outside * outside + width * width
+                if is_whole or is_nearest:
+                    return float(x[k]), float(y[k])
+            if is_whole:
+                return None
+            reach *= 4
 
     def path(self, start: Place, goal: Place, method: str = "theta_star") -> F8:
         """Return a shortest path between two points.
