@@ -6,6 +6,7 @@ them).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from tests.networks import missing_namespaces
 from tests.ros.ros1 import Ros1World
-from tests.ros.ros2 import WHEELS, ZENOH_PYTHON, Ros2World
+from tests.ros.ros2 import DISTRIBUTIONS, WHEELS, ZENOH_PYTHON, Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -69,7 +70,7 @@ def _missing_for_ros2() -> str | None:
 
 def _missing_for_rclpy() -> str | None:
     # These files are written when the installation is complete.
-    made = all((WHEELS / d / ".interfaces").exists() for d in ("jazzy", "kilted"))
+    made = all((WHEELS / d / ".interfaces").exists() for d in DISTRIBUTIONS)
     return missing_namespaces() if made else "ROS 2's wheels"
 
 
@@ -154,6 +155,22 @@ def wheels(tmp_path: Path) -> Iterator[Ros2World]:
         yield one
     finally:
         one.close()
+
+
+@pytest.fixture
+def networks(tmp_path: Path) -> Iterator[dict[str, Ros2World]]:
+    """A network for each distribution of rclpy; everything in them is stopped at the
+    end.
+    """
+    _need(_missing_for_rclpy())
+    with contextlib.ExitStack() as stack:
+        made = {}
+        for distro in DISTRIBUTIONS:
+            folder = tmp_path / distro
+            folder.mkdir()
+            made[distro] = Ros2World(folder, Path())
+            stack.callback(made[distro].close)
+        yield made
 
 
 @pytest.fixture

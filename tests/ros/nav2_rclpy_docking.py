@@ -29,6 +29,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -63,6 +64,8 @@ from rclpy.action import ActionClient, ActionServer
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.task import Future
 from sensor_msgs.msg import BatteryState
+from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.srv import SetSimulationState, StepSimulation
 from visualization_msgs.msg import Marker, MarkerArray
 
 # Of DockRobot's feedback and results.
@@ -71,6 +74,10 @@ FAILED_TO_STAGE, FAILED_TO_CONTROL, FAILED_TO_CHARGE = 903, 905, 906
 # Of Spin's and BackUp's results.
 SPIN_TIMEOUT, BACK_UP_TIMEOUT, BACK_UP_INVALID_INPUT = 701, 711, 713
 PLUGIN = "simple_charging_dock"
+# Of simulation_interfaces: a result, and a state of the simulation.
+OK, PAUSED = 1, 2
+LONGEST_S = 200.0
+"""Longest wait, s of simulated time."""
 BOUNDARY_M, RADIUS_M = 1.0, 2.0
 """Defaults of boundary_radius_to_achieve_node and radius_to_achieve_node."""
 
@@ -419,6 +426,59 @@ class Docks(Bringup):
         self.servers += more
         for node in more:
             self._executor.add_node(node)
+        self._stepper = self.user.create_client(
+            StepSimulation, "/botyard/step_simulation"
+        )
+        self._is_paused = False
+
+    def pause(self) -> None:
+        """Pause the simulation; from here on `wait` steps it.
+
+        Each node works through a step before the next one: a busy machine would delay the
+        commands of a robot that drives on.
+        """
+        paused = SimulationState(state=PAUSED)
+        name = "/botyard/set_simulation_state"
+        answer = self.call(name, SetSimulationState, state=paused)
+        assert answer.result.result == OK, answer
+        self._is_paused = True
+
+    def wait(self, holds: Callable[[], Any], what: Any) -> Any:
+        """Spin until a value is true, and return it; step a paused simulation."""
+        if not self._is_paused:
+            return super().wait(holds, what)
+        end = self._clock()[1] + LONGEST_S
+        while not (value := holds()):
+            assert self._clock()[1] < end, what() if callable(what) else what
+            self._step()
+        return value
+
+    def _clock(self) -> tuple[float, float]:
+        """Return the least and the greatest time that a node or the transforms have, s."""
+        times = [node.now() for node in self.servers]
+        times.append(self.frames.newest(self.monitor.given("base_frame_id")))
+        return min(times), max(times)
+
+    def _step(self) -> None:
+        """Step the simulation once, until all nodes have worked."""
+        smoother, monitor = self.smoother, self.monitor
+        before = self._clock()[1]
+        sent, taken = smoother.sent, monitor.passed + monitor.stopped
+        while self._clock()[0] <= before:
+            done = self._stepper.call_async(StepSimulation.Request(steps=1))
+            super().wait(done.done, "no step")
+            # A time that got lost comes again with the next step.
+            end = time.monotonic() + 1.0
+            while self._clock()[0] <= before and time.monotonic() < end:
+                self._executor.spin_once(timeout_sec=0.01)
+
+        def has_worked() -> bool:
+            new = monitor.passed + monitor.stopped - taken
+            return new >= smoother.sent - sent and not any(
+                timer.is_ready() for node in self.servers for timer in node.timers
+            )
+
+        super().wait(has_worked, "a node does not work")
 
     def ask(self, action: str, kind: Any, goal: Any, take: Any = None) -> Any:
         """Send a goal, and return the future of its result."""
@@ -498,6 +558,7 @@ class Docks(Bringup):
         """Back up and spin as Nav2's default behavior tree asks; return how far each moved
         the robot, in the frame of its start. Then ask for what fails, with Nav2's codes.
         """
+        self.pause()
         ten = Duration(sec=10)
         back = {"target": Point(x=0.3), "speed": 0.15, "time_allowance": ten}
         spin = {"target_yaw": 1.57, "time_allowance": ten}

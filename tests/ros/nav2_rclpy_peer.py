@@ -475,6 +475,7 @@ class Smoother(Server):
         self._at = 0.0
         self._last = (0.0, 0.0)
         self.steepest = 0.0
+        self.sent = 0
 
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         self._velocity = Velocity(self, "cmd_vel_smoothed", 10)
@@ -508,6 +509,7 @@ class Smoother(Server):
         command.header.stamp = self.get_clock().now().to_msg()
         command.twist.linear.x, command.twist.angular.z = out
         self._velocity.publish(command)
+        self.sent += 1
 
 
 class Monitor(Server):

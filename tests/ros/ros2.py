@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ ZENOH_PYTHON: Final = HERE.parent.parent / ".venv-zenoh/bin/python"
 """Of an environment with zenoh-ros2-sdk, which ``make peers`` makes."""
 WHEELS: Final = HERE.parent.parent / ".venv-ros2"
 """Environments with rclpy of two distributions, which ``make peers`` makes."""
+DISTRIBUTIONS: Final = ("jazzy", "kilted")
 STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
 
@@ -116,7 +119,13 @@ class Ros2World:
 
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """Start a simulator and wait until it is ready."""
-        process = self.spawn(
+        process = self.botyard_later(*args, **env)
+        says(process, "botyard ready")
+        return process
+
+    def botyard_later(self, *args: str, **env: str) -> subprocess.Popen[str]:
+        """Start a simulator; it says "botyard ready"."""
+        return self.spawn(
             sys.executable,
             "-m",
             "botyard",
@@ -126,8 +135,6 @@ class Ros2World:
             *args,
             **env,
         )
-        says(process, "botyard ready")
-        return process
 
     # -- peers
 
@@ -269,3 +276,19 @@ class Ros2World:
         """Start a function of the rmw_cyclonedds peer in the background."""
         peer = str(CYCLONE_PEER)
         return self.spawn(sys.executable, peer, what, json.dumps(args), **env)
+
+
+def together(
+    networks: Mapping[str, Ros2World], check: Callable[[Ros2World, str], None]
+) -> None:
+    """Check all distributions at the same time, each in a network of its own.
+
+    Such checks mostly wait: for simulated time, or for the other side.
+    """
+    with ThreadPoolExecutor(len(networks)) as pool:
+        checks = {d: pool.submit(check, world, d) for d, world in networks.items()}
+    for distro, one in checks.items():
+        error = one.exception()
+        if error is not None:
+            error.add_note(f"with {distro}")
+            raise error

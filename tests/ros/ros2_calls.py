@@ -319,4 +319,9 @@ def _command_world(peer: Any, until: Any, grids: Any) -> None:
     )
 
 
-CALLS = {f.__name__: f for f in (call_all, command_all)}
+def use_all(make: Any, robot: str) -> dict[str, list[str]]:
+    """Use every service, then every input, in one process; return the names."""
+    return {"called": call_all(make, robot), "commanded": command_all(make, robot)}
+
+
+CALLS = {f.__name__: f for f in (use_all,)}

@@ -10,30 +10,34 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import output
-from tests.ros.ros2 import WHEELS, Ros2World
+from tests.ros.ros2 import WHEELS, Ros2World, together
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 PEER = Path(__file__).parent / "nav2_rclpy_peer.py"
+VELOCITIES = {"jazzy": "plain", "kilted": "stamped"}
+"""Defaults of enable_stamped_cmd_vel."""
 FILES = Path(__file__).parent.parent.parent / "ros/botyard_ros"
 
 
-@pytest.mark.parametrize(
-    ("distro", "velocity"),
-    # The defaults of enable_stamped_cmd_vel.
-    [("jazzy", "plain"), ("kilted", "stamped")],
-)
-def test_amcl_and_actions(wheels: Ros2World, distro: str, velocity: str) -> None:
+def test_amcl_and_actions(networks: dict[str, Ros2World]) -> None:
     """All nodes get active, the robot is located from a wrong pose, scans find their
     transforms, velocities arrive by ramps, and the goals of actions are reached.
     """
+    together(networks, check_amcl)
+
+
+def check_amcl(world: Ros2World, distro: str) -> None:
+    """Check localization and actions with a distribution."""
     robot = f"{FILES / 'robots/turtlebot4.toml'}:tb4"
     names = ("--ros2", "--ros-names", "nav2", "--ros-map", "on")
     # Transforms at 20 Hz.
-    sim = wheels.botyard("-m", "office", "-r", robot, *names, "--update-interval", "50")
+    sim = world.botyard("-m", "office", "-r", robot, *names, "--update-interval", "50")
     python = str(WHEELS / distro / "bin/python")
     parameters = str(FILES / "config/turtlebot4.yaml")
-    own = {"PYTHONHOME": "", "PYTHONPATH": "", "ROS_LOG_DIR": str(wheels.folder)}
-    seen = wheels.ended(wheels.spawn(python, str(PEER), parameters, velocity, **own))
+    own = {"PYTHONHOME": "", "PYTHONPATH": "", "ROS_LOG_DIR": str(world.folder)}
+    seen = world.ended(
+        world.spawn(python, str(PEER), parameters, VELOCITIES[distro], **own)
+    )
     assert seen["active"] == [True] * 5
     # On a busy machine few scans have corrected the pose by the end of the first drive.
     first, last = seen["apart"]
@@ -64,24 +68,26 @@ step: 0.05
 """A room with a charger of the map, and a robot whose battery is simulated."""
 
 
-@pytest.mark.parametrize(
-    ("distro", "velocity"), [("jazzy", "plain"), ("kilted", "stamped")]
-)
-def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> None:
+def test_docking_and_routes(networks: dict[str, Ros2World]) -> None:
     """A route is tracked while its path is followed; the robot docks, its battery_state
     says that it charges, and it undocks. Then it backs up and spins by the actions of
     recoveries.
     """
-    world = wheels.folder / "docked.yaml"
-    world.write_text(DOCKED)
+    together(networks, check_docking)
+
+
+def check_docking(world: Ros2World, distro: str) -> None:
+    """Check docking, routes and recoveries with a distribution."""
+    room = world.folder / "docked.yaml"
+    room.write_text(DOCKED)
     names = ("--ros2", "--ros-names", "nav2", "--localization", "truth")
-    sim = wheels.botyard("-W", str(world), *names)
+    sim = world.botyard("-W", str(room), *names)
     python = str(WHEELS / distro / "bin/python")
     parameters = str(FILES / "config/turtlebot4.yaml")
-    own = {"PYTHONHOME": "", "PYTHONPATH": "", "ROS_LOG_DIR": str(wheels.folder)}
+    own = {"PYTHONHOME": "", "PYTHONPATH": "", "ROS_LOG_DIR": str(world.folder)}
     peer = str(PEER.with_name("nav2_rclpy_docking.py"))
-    seen = wheels.ended(
-        wheels.spawn(python, peer, parameters, velocity, "6.0 3.5 0.0", **own)
+    seen = world.ended(
+        world.spawn(python, peer, parameters, VELOCITIES[distro], "6.0 3.5 0.0", **own)
     )
     assert seen["active"] == [3] * 7, "PRIMARY_STATE_ACTIVE"
     assert seen["said"] == seen["reached"] == [1, 2, 3]
@@ -91,8 +97,7 @@ def test_docking_and_routes(wheels: Ros2World, distro: str, velocity: str) -> No
     # A field of Kilted's actions.
     assert seen["may_skip_checks"] is (distro == "kilted")
     (x, y, turned), (_, _, spun) = seen["recovered"]
-    # The robot drives on between two turns of a loop, which a busy machine delays, and while it
-    # slows down.
-    assert -0.6 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
-    assert 1.55 < math.remainder(spun, 2 * math.pi) < 2.8, seen
+    # The robot drives on between two turns of a loop, and while it slows down.
+    assert -0.35 < x < -0.29 and abs(y) < 0.05 and abs(turned) < 0.1, seen
+    assert 1.55 < math.remainder(spun, 2 * math.pi) < 2.1, seen
     assert "internal error" not in output(sim)

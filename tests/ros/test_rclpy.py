@@ -12,14 +12,13 @@ import pytest
 
 from botyard.protocols.ros_messages.typenames import full, service_name
 from tests.ros.ros1 import output, says
-from tests.ros.ros2 import WHEELS, Ros2World
-from tests.waiting import wait
+from tests.ros.ros2 import DISTRIBUTIONS, WHEELS, Ros2World, together
+from tests.waiting import PATIENCE, wait
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/ros.md"
 HOWTO = PAGE.parent.parent / "howto/ros.md"
 AVOID = PAGE.parent.parent.parent / "examples/ros2/avoid.py"
-DISTRIBUTIONS = ("jazzy", "kilted")
 ROBOT = """
 extends = "p3dx-equipped"
 [fiducial_finder]
@@ -81,17 +80,20 @@ def test_two_distributions_and_cyclone_at_once(wheels: Ros2World) -> None:
     assert "internal error" not in output(sim)
 
 
-@pytest.mark.parametrize("distro", DISTRIBUTIONS)
-def test_worlds_time_and_late_joiners(wheels: Ros2World, distro: str) -> None:
+def test_worlds_time_and_late_joiners(networks: dict[str, Ros2World]) -> None:
     """An action with feedback and cancellation; latched topics for late joiners while
     time runs, is paused and is stopped, after a world was loaded and after robots were
     added and removed.
     """
-    args = ("-m", "office", "-r", "p3dx:ann", "--ros2", "--localization", "truth")
-    sim = wheels.botyard(*args)
-    seen = wheels.rclpy(distro, "in_turn", "ann")
-    assert {"/map", "/tf_static", "/ann/amcl_pose"} <= set(seen["latched"])
-    assert "internal error" not in output(sim)
+
+    def check(world: Ros2World, distro: str) -> None:
+        args = ("-m", "office", "-r", "p3dx:ann", "--ros2", "--localization", "truth")
+        sim = world.botyard(*args)
+        seen = world.rclpy(distro, "in_turn", "ann")
+        assert {"/map", "/tf_static", "/ann/amcl_pose"} <= set(seen["latched"])
+        assert "internal error" not in output(sim)
+
+    together(networks, check)
 
 
 def check_calls(
@@ -103,20 +105,23 @@ def check_calls(
     args = ("-m", "office", "-r", f"{robot}:ann", flag, "--localization", "truth")
     sim = world.botyard(*args)
     _, inputs, services = offered("ann")
-    called = set(world.ended(later(distro, "call_all", "ann")))
+    used = world.ended(later(distro, "use_all", "ann"))
+    called, commanded = set(used["called"]), set(used["commanded"])
     # test_two_distributions_and_cyclone_at_once and in_turn call the others.
     others = {n for n, _ in services if n.endswith("_parameters") or "/_action/" in n}
     others |= {n for n, _ in services if "parameter" in n}
     assert {name for name, _ in services} == called | others
-    commanded = set(world.ended(later(distro, "command_all", "ann")))
     assert {name for name, _ in inputs} | {"/ann/cmd_vel_stamped"} == commanded
     assert "internal error" not in output(sim)
 
 
-@pytest.mark.parametrize("distro", DISTRIBUTIONS)
-def test_each_service_and_input(wheels: Ros2World, distro: str) -> None:
+def test_each_service_and_input(networks: dict[str, Ros2World]) -> None:
     """Every service answers, and every input has its effect."""
-    check_calls(wheels, wheels.rclpy_later, distro, "--ros2")
+
+    def check(world: Ros2World, distro: str) -> None:
+        check_calls(world, world.rclpy_later, distro, "--ros2")
+
+    together(networks, check)
 
 
 def test_the_commands_of_the_page(wheels: Ros2World) -> None:
@@ -130,21 +135,24 @@ def test_the_commands_of_the_page(wheels: Ros2World) -> None:
     wait(lambda: sim.poll() == 0, what=lambda: output(sim))
 
 
-@pytest.mark.parametrize("distro", DISTRIBUTIONS)
-def test_the_example_drives_and_ends_quietly(wheels: Ros2World, distro: str) -> None:
+def test_the_example_drives_and_ends_quietly(networks: dict[str, Ros2World]) -> None:
     """examples/ros2/avoid.py until Ctrl-C, and until a signal to terminate."""
-    wheels.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        example = wheels.spawn(
-            str(WHEELS / distro / "bin/python"),
-            str(AVOID),
-            PYTHONHOME="",
-            PYTHONPATH="",
-        )
-        assert wheels.rclpy(distro, "driven", "ann", 0.5) > 0.5
-        example.send_signal(number)
-        wait(lambda one=example: one.poll() is not None)
-        assert (example.returncode, output(example)) == (0, "")
+
+    def check(world: Ros2World, distro: str) -> None:
+        world.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            example = world.spawn(
+                str(WHEELS / distro / "bin/python"),
+                str(AVOID),
+                PYTHONHOME="",
+                PYTHONPATH="",
+            )
+            assert world.rclpy(distro, "driven", "ann", 0.5) > 0.5
+            example.send_signal(number)
+            example.wait(PATIENCE)
+            assert (example.returncode, output(example)) == (0, "")
+
+    together(networks, check)
 
 
 def test_guests_come_and_go_and_die(wheels: Ros2World) -> None:

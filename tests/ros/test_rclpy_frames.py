@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ros.ros1 import says
 from tests.ros.ros2 import Ros2World
 
 pytestmark = pytest.mark.xdist_group("rclpy")
@@ -22,12 +23,14 @@ def test_transforms_are_there_when_a_scan_is(wheels: Ros2World) -> None:
     """Names of all profiles: map → odom → base_link → laser at the stamps of 300 scans.
     Six simulators, each in a domain of its own.
     """
-    worlds = []
+    worlds, sims = [], []
     for domain, (profile, (topic, kind)) in enumerate(PROFILES.items(), start=1):
         names = ("--ros-names", profile, "--localization", "truth")
         args = ("-m", "office", "-r", "p3dx:ann", "--ros2", "-p", str(8101 + domain))
-        wheels.botyard(*args, *names, ROS_DOMAIN_ID=str(domain))
+        sims.append(wheels.botyard_later(*args, *names, ROS_DOMAIN_ID=str(domain)))
         worlds.append((domain, topic, kind))
+    for sim in sims:
+        says(sim, "botyard ready")
 
     for profile, (chain, missing) in zip(
         PROFILES, wheels.rclpy("jazzy", "transforms", 300, worlds), strict=True

@@ -7,30 +7,27 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import output, says
-from tests.ros.ros2 import Ros2World
+from tests.ros.ros2 import Ros2World, together
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 ROBOT = Path(__file__).parent.parent.parent / "ros/botyard_ros/robots/turtlebot4.toml"
 
 
-@pytest.mark.parametrize(("distro", "stamped"), [("jazzy", False), ("kilted", True)])
 def test_the_map_comes_from_the_server_and_initialpose_places_the_robot(
-    wheels: Ros2World, distro: str, stamped: bool
+    networks: dict[str, Ros2World],
 ) -> None:
     """Node, parameters, topics, frames and the service of the map have Nav2's names."""
-    peer = wheels.rclpy_later(distro, "loopback.bringup", stamped)
+    together(networks, check)
+
+
+def check(world: Ros2World, distro: str) -> None:
+    """Check the names with a distribution; Kilted's Nav2 sends stamped velocities."""
+    peer = world.rclpy_later(distro, "loopback.bringup", distro == "kilted")
     says(peer, "SERVING")
-    names = ("--ros2", "--ros-names", "loopback")
-    sim = wheels.botyard(
-        "-m",
-        "ros:/map_server/map",
-        "-r",
-        f"{ROBOT}:tb4",
-        *names,
-        "--update-interval",
-        "20",
-    )
-    seen = wheels.ended(peer)
+    robot = f"{ROBOT}:tb4"
+    names = ("--ros2", "--ros-names", "loopback", "--update-interval", "20")
+    sim = world.botyard("-m", "ros:/map_server/map", "-r", robot, *names)
+    seen = world.ended(peer)
     found = seen["parameters"]
     assert found["base_frame_id"] == "base_footprint"
     assert (found["map_frame_id"], found["odom_frame_id"]) == ("map", "odom")
