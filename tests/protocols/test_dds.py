@@ -157,6 +157,7 @@ def test_environment() -> None:
     assert Environment.read(both) == Environment(0, "LOCALHOST", ()), "the older counts"
     (remark,) = Environment.unserved(both)
     assert "ROS_AUTOMATIC_DISCOVERY_RANGE and ROS_STATIC_PEERS are ignored" in remark
+    assert "later distributions ignore ROS_LOCALHOST_ONLY" in remark
     both["ROS_LOCALHOST_ONLY"] = "0"
     assert Environment.read(both) == Environment(0, "OFF", ("10.0.0.1",))
     assert Environment.read({"ROS_STATIC_PEERS": "10.0.0.1;b.local"}, 3) == Environment(

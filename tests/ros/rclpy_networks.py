@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 import zlib
 from typing import Any
 
 from nav_msgs.msg import OccupancyGrid
 from rclpy_peer import Peer
-from ros2_scenes import LATCHED, drive, parameters, run
+from ros2_scenes import LATCHED, drive, parameters, run, seen
 from simulation_interfaces.srv import GetSimulationState
 
 STATE = "/botyard/get_simulation_state"
@@ -51,6 +52,20 @@ def maps(count: int) -> dict[str, Any]:
             times.append(time.monotonic() - start)
             peer.node.destroy_subscription(reader)
     return {"times": times, "bytes": len(got[0].data)}
+
+
+def looks(count: int, given: list[Any]) -> list[list[str]]:
+    """Return the robots of `seen`, for robots to wait for with environment variables.
+
+    rcl reads the variables when a context is initialized.
+    """
+    found = []
+    for wanted, variables in given:
+        os.environ.update(variables)
+        found.append(seen(Peer, count, wanted))
+        for name in variables:
+            del os.environ[name]
+    return found
 
 
 # -- clients that call as soon as they have a server

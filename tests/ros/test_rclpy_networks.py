@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ros.ros1 import output
+from tests.ros.ros1 import output, says
 from tests.ros.ros2 import Ros2World
 
 pytestmark = pytest.mark.xdist_group("rclpy")
@@ -67,34 +67,37 @@ def test_loss_and_large_maps(wheels: Ros2World, loss_shim: Path) -> None:
 
 
 def test_ranges_and_domains(wheels: Ros2World, other_host: Ros2World) -> None:
-    """Five simulators on one host: one for this host only, one so by the old variable,
-    one so by an unknown range, one in another domain, and one for the whole network.
+    """Six simulators on one host: one for this host only, one so by the old variable,
+    one so by an unknown range, one for this host and a static peer, one in another
+    domain, and one for the whole network.
     """
     local = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    known = {**local, "ROS_STATIC_PEERS": "10.77.0.2"}
+    knowing = {**local, "ROS_STATIC_PEERS": "10.77.0.1"}
     # rcl ignores the newer variable next to the older one, and takes an unknown range
     # for LOCALHOST.
     old = {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
     unknown = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "subnet"}
     domain = {"ROS_DOMAIN_ID": "7"}
-    for number, (robot, env) in enumerate(
-        {"ann": local, "bob": old, "cid": domain, "dan": {}, "eve": unknown}.items()
-    ):
+    envs: tuple[dict[str, str], ...] = (local, old, domain, {}, unknown, known)
+    robots = ("ann", "bob", "cid", "dan", "eve", "fay")
+    sims = []
+    for number, (robot, env) in enumerate(zip(robots, envs, strict=True)):
         port = str(8101 + number)
         args = ("-m", "office", "-r", f"p3dx:{robot}", "--ros2", "-p", port)
-        wheels.botyard(*args, **env)
+        sims.append(wheels.botyard_later(*args, **env))
+    for sim in sims:
+        says(sim, "botyard ready")
 
-    here, everywhere = ["ann", "bob", "dan", "eve"], ["dan"]
+    here, everywhere = ["ann", "bob", "dan", "eve", "fay"], ["dan", "fay"]
     peers = [
-        (wanted, host.rclpy_later(distro, "seen", 20, wanted, **env))
-        for host, distro, env, wanted in (
-            (wheels, "jazzy", {}, here),
-            (wheels, "kilted", local, here),
-            (wheels, "jazzy", old, here),
-            (wheels, "jazzy", unknown, here),
-            (wheels, "kilted", domain, ["cid"]),
-            (other_host, "jazzy", {}, everywhere),
-            (other_host, "kilted", {}, everywhere),
+        (looks, host.rclpy_later(distro, "networks.looks", 20, looks))
+        for host, distro, looks in (
+            (wheels, "jazzy", [[here, {}], [here, old], [here, unknown]]),
+            (wheels, "kilted", [[here, local], [["cid"], domain]]),
+            (other_host, "jazzy", [[everywhere, {}]]),
+            (other_host, "kilted", [[everywhere, {}], [everywhere, knowing]]),
         )
     ]
-    for wanted, peer in peers:
-        assert wheels.ended(peer) == wanted
+    for looks, peer in peers:
+        assert wheels.ended(peer) == [wanted for wanted, _ in looks]

@@ -130,7 +130,8 @@ class Environment:
                 f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}"
             )
 
-        # rcl of Jazzy ignores both newer variables if this older one is 1.
+        # rcl of Jazzy ignores both newer variables if this older one is 1. rcl of Kilted
+        # no longer reads it, but it must not open this computer to the network.
         if variables.get("ROS_LOCALHOST_ONLY") == "1":
             return cls(domain, "LOCALHOST")
         reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE") or "SUBNET"
@@ -193,7 +194,8 @@ class Environment:
             if reach != "LOCALHOST" or variables.get("ROS_STATIC_PEERS"):
                 found.append(
                     "ROS_LOCALHOST_ONLY=1: ROS_AUTOMATIC_DISCOVERY_RANGE and "
-                    "ROS_STATIC_PEERS are ignored, as in ROS 2"
+                    "ROS_STATIC_PEERS are ignored, as in ROS 2 up to Jazzy; later "
+                    "distributions ignore ROS_LOCALHOST_ONLY instead"
                 )
         elif reach not in RANGES:
             found.append(

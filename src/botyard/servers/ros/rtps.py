@@ -112,7 +112,7 @@ class RtpsNode:
         Domain and range of discovery.
     hosts : sequence of str
         Addresses of the interfaces to use. Empty: all interfaces, or only the loopback
-        if the range is LOCALHOST.
+        if the range is LOCALHOST and no static peer is on another host.
 
     Raises
     ------
@@ -139,12 +139,16 @@ class RtpsNode:
         self._sent: Counter[tuple[str, int]] = Counter()
         self._is_closed = False
         own = interface_addresses()
+        peers = _resolved(environment.peers)
+        remote = [p for p in peers if p not in own and not p.startswith("127.")]
+        is_local = environment.reach == "LOCALHOST"
 
         # Local participants may use any of this host's addresses as their source.
-        self._only = frozenset(own) if environment.reach == "LOCALHOST" else frozenset()
+        self._only = frozenset([*own, *remote]) if is_local else frozenset()
 
-        # These two ranges override the chosen network interfaces.
-        if environment.reach in ("LOCALHOST", "OFF"):
+        # These two ranges override the chosen network interfaces; the loopback reaches
+        # no static peer on another host.
+        if environment.reach == "OFF" or (is_local and not remote):
             hosts = [guids.LOOPBACK]
         used = [h for h in hosts or own if h != guids.LOOPBACK] or [guids.LOOPBACK]
         port = guids.unicast_port(environment.domain, 0)
@@ -152,6 +156,7 @@ class RtpsNode:
         try:
             if environment.reach != "OFF":
                 port = self._open(environment, used, is_everywhere=not hosts)
+                self._join(environment.domain, [guids.LOOPBACK] if is_local else used)
         except OSError as error:
             self._close_sockets()
             raise PeerError(
@@ -164,7 +169,7 @@ class RtpsNode:
         self.participant = Participant(
             prefix,
             [(host, port) for host in used],
-            environment.announce_to(_resolved(environment.peers)),
+            environment.announce_to(peers),
             now,
             time.time() - now,
             domain=environment.domain,
@@ -211,7 +216,6 @@ class RtpsNode:
         # A small buffer loses bursts of fragments, for example of maps.
         if granted < ENOUGH_BUFFER_BYTES:
             log.debug("ROS 2: the system grants a receive buffer of %d bytes", granted)
-        self._join(environment.domain, hosts)
         return port
 
     def _join(self, domain: int, hosts: Sequence[str]) -> None:
@@ -287,7 +291,7 @@ class RtpsNode:
                 # this socket.
                 continue
 
-            # With range LOCALHOST, ignore packets from other hosts.
+            # With range LOCALHOST, ignore packets from hosts that are no static peers.
             if self._only and source[0] not in self._only:
                 continue
             self._received[packet[8:20]] += len(packet)
@@ -339,6 +343,11 @@ class RtpsNode:
             )
 
     # -- sending
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the sockets are open."""
+        return not self._is_closed
 
     def now(self) -> float:
         """Return the participant's clock, s."""
