@@ -13,13 +13,21 @@ from collections.abc import Callable
 from typing import Any
 
 from action_msgs.msg import GoalStatus
+from botyard_msgs.srv import SetSpeed
 from geometry_msgs.msg import PoseStamped
 from nav2_msgs import action as nav2
 from nav2_msgs.action import ComputePathToPose, FollowPath, NavigateToPose
 from nav_msgs.msg import Odometry, Path
 from rclpy.action import ActionClient
 from rclpy_peer import Peer
-from ros2_scenes import hash_of, run
+from ros2_scenes import OK, PLAYING, hash_of, run, set_state
+from simulation_interfaces.srv import (
+    DeleteEntity,
+    LoadWorld,
+    ResetSimulation,
+    SpawnEntity,
+)
+from std_srvs.srv import Trigger
 
 SUCCEEDED = GoalStatus.STATUS_SUCCEEDED
 CANCELED, ABORTED = GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED
@@ -47,6 +55,11 @@ class Goal:
         self.handle = peer.done(sent, "no answer to a goal")
         assert self.handle.accepted
         self._result = self.handle.get_result_async()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the goal has not ended."""
+        return not self._result.done()
 
     def ended(self) -> tuple[int, Any]:
         """Return the state and the result, when the goal has ended."""
@@ -79,6 +92,11 @@ class Robot:
         """Send a goal of navigate_to_pose."""
         pose = pose_at(x, y, th, frame)
         return self.send("navigate_to_pose", NavigateToPose, pose=pose)
+
+    @property
+    def poses(self) -> list[Any]:
+        """True poses, with the times of their arrival."""
+        return self._odom
 
     @property
     def state(self) -> Odometry:
@@ -206,6 +224,96 @@ def unreachable(
     return codes
 
 
+def refused(robot: Robot, place: tuple[float, float]) -> None:
+    """Send goals that are none, and check that each is refused at once."""
+    x, y = place
+    path = Path(poses=[pose_at(x, y), pose_at(math.inf, y)])
+    path.header.frame_id = "map"
+    sent = [
+        robot.go(math.nan, y),
+        robot.go(x, 1e30),
+        robot.go(x, -math.inf),
+        robot.go(x, y, math.nan),
+        robot.go(x, y, frame="odom"),
+        robot.send("follow_path", FollowPath, path=path),
+        robot.send("follow_path", FollowPath),
+    ]
+    for one in sent:
+        status, result = one.ended()
+        assert status == ABORTED and result.error_code and result.error_msg, result
+
+
+def disturbed(names: list[str], starts: list[tuple[float, float]]) -> list[str]:
+    """Disturb goals of two robots by refused goals, a pause, cancels, new goals, a reset,
+    a new world and the removal of a robot; return how the goals ended. The robots have
+    starts in the world.
+    """
+    with Peer("disturbing", use_sim_time=True) as peer:
+        ann, bob = (Robot(peer, name) for name in names)
+        (ax, ay), (bx, by) = starts
+        there, other = ann.go(ax, ay + 1.5), bob.go(bx, by + 1.5)
+        peer.wait(lambda: there.feedback and other.feedback, "no feedback")
+        refused(ann, (ax, ay))
+        assert there.is_open and other.is_open
+        peer.wait(lambda: not ann.stands(), "it does not drive")
+
+        # Without steps.
+        assert peer.call("/botyard/pause", Trigger).success
+        second = ann.go(ax, ay)
+        assert there.ended()[0] == ABORTED
+        peer.done(second.handle.cancel_goal_async())
+        assert second.ended()[0] == CANCELED
+        third = ann.go(ax, ay + 1.0)
+        refused(ann, (ax, ay))
+        assert third.is_open and other.is_open
+        assert peer.call("/botyard/resume", Trigger).success
+        peer.wait(lambda: third.feedback and not ann.stands(), "no feedback")
+
+        said = []
+        for name, kind, fields in (
+            ("reset_simulation", ResetSimulation, {}),
+            ("load_world", LoadWorld, {"uri": "botyard://office"}),
+        ):
+            goals = [r.go(r.place[0], r.place[1] + 0.5) for r in (ann, bob)]
+            goal, mate = goals
+            peer.wait(lambda g=goal, m=mate: g.feedback and m.feedback, "no feedback")
+            # The world is read meanwhile.
+            peer.call("/botyard/set_speed", SetSpeed, factor=0.05)
+            answer = peer.call(f"/botyard/{name}", kind, **fields)
+            assert answer.result.result == OK, answer
+            for one in goals:
+                status, result = one.ended()
+                assert status == ABORTED, (name, status)
+                said.append(result.error_msg)
+            peer.call("/botyard/set_speed", SetSpeed, factor=5.0)
+            if kind is LoadWorld:
+                # It leaves the world stopped.
+                set_state(peer, PLAYING)
+            seen = [len(robot.poses) for robot in (ann, bob)]
+            peer.wait(
+                lambda s=seen: min(len(ann.poses) - s[0], len(bob.poses) - s[1]) > 20,
+                "no poses",
+            )
+            for robot, start in zip((ann, bob), starts, strict=True):
+                assert math.dist(robot.place, start) < 1e-6, (name, robot.place, start)
+
+        spawned = peer.call(
+            "/botyard/spawn_entity", SpawnEntity, name="cid", uri="botyard://p3dx"
+        )
+        assert spawned.result.result == OK, spawned
+        cid = Robot(peer, "cid")
+        # Along a corridor of the office.
+        last = cid.go(-0.5, 13.9)
+        peer.wait(
+            lambda: last.feedback, lambda: (last.is_open or last.ended(), cid.place)
+        )
+        deleted = peer.call("/botyard/delete_entity", DeleteEntity, entity="cid")
+        assert deleted.result.result == OK, deleted
+        status, result = last.ended()
+        assert status == ABORTED, status
+        return [*said, result.error_msg]
+
+
 def path(name: str, there: list[float], spacing: float) -> dict[str, Any]:
     """Plan, then follow the path with poses at a spacing, as Nav2's behavior tree does;
     back by navigate_through_poses, where it is offered.
@@ -280,6 +388,21 @@ def path(name: str, there: list[float], spacing: float) -> dict[str, Any]:
             "apart": apart,
             "passed": passed,
         }
+
+
+def all_actions(
+    names: list[str],
+    starts: list[tuple[float, float]],
+    places: list[Any],
+    there: list[float],
+) -> dict[str, Any]:
+    """Use the actions of two robots; the last function replaces the world."""
+    return {
+        "fleet": fleet(names),
+        "codes": unreachable(names[0], *places),
+        "path": path(names[1], there, 0.01),
+        "ends": disturbed(names, starts),
+    }
 
 
 if __name__ == "__main__":

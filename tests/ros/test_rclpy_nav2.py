@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ros.ros1 import output
-from tests.ros.ros2 import Ros2World
+from tests.ros.ros2 import Ros2World, together
 
 pytestmark = pytest.mark.xdist_group("rclpy")
 
@@ -25,22 +25,27 @@ speed: 5
 """Two rooms with a door at (5, 5), and a closet without a door."""
 
 
-@pytest.mark.parametrize("distro", ["jazzy", "kilted"])
-def test_two_robots_have_nav2s_actions(wheels: Ros2World, distro: str) -> None:
+def test_two_robots_have_nav2s_actions(networks: dict[str, Ros2World]) -> None:
     """Goals are accepted, report, end, are canceled and preempted; paths are computed
-    and followed; failures have Nav2's codes.
+    and followed; failures have Nav2's codes. Goals end with their world and robot, and
+    not by refused goals.
     """
-    world = wheels.folder / "world.yaml"
-    world.write_text(ROOMS)
-    sim = wheels.botyard("-W", str(world), "--ros2", "--nav2-actions")
-    seen = wheels.rclpy(distro, "nav2.fleet", ["ann", "bob"])
+    together(networks, check)
+
+
+def check(world: Ros2World, distro: str) -> None:
+    """Check the actions with a distribution."""
+    rooms = world.folder / "world.yaml"
+    rooms.write_text(ROOMS)
+    sim = world.botyard("-W", str(rooms), "--ros2", "--nav2-actions")
+    places = [5.0, 2.0], [60.0, 3.0], [9.0, 1.0]
+    names, starts = ["ann", "bob"], [[1.5, 1.5], [3.5, 1.5]]
+    there = [6.5, 3.5]
+    seen = world.rclpy(distro, "nav2.all_actions", names, starts, places, there)
     through = ["navigate_through_poses"] if distro == "jazzy" else []
     three = ["navigate_to_pose", "compute_path_to_pose", "follow_path"]
-    assert seen["actions"] == three + through
-
-    places = [5.0, 2.0], [60.0, 3.0], [9.0, 1.0]
-    codes = wheels.rclpy(distro, "nav2.unreachable", "ann", *places)
-    assert codes == {
+    assert seen["fleet"]["actions"] == three + through
+    assert seen["codes"] == {
         # GOAL_OCCUPIED, GOAL_OUTSIDE_MAP, NO_VALID_PATH; NO_VALID_CONTROL, INVALID_PATH
         "wall": [206, 206, 106],
         "outside": [204, 204, 103],
@@ -49,8 +54,13 @@ def test_two_robots_have_nav2s_actions(wheels: Ros2World, distro: str) -> None:
         "frame": [9002, 202, 102],
         "empty": [103],
     }
-    done = wheels.rclpy(distro, "nav2.path", "bob", [6.5, 3.5], 0.01)
+    done = seen["path"]
     assert done["lengths"][0] == pytest.approx(done["lengths"][1], rel=0.02)
     assert done["poses"] > 500 and done["apart"] < 0.15, done
     assert done["passed"] == (2 if through else 0)
+    assert seen["ends"] == [
+        *(["the world was reset"] * 2),
+        *(["the world was replaced"] * 2),
+        "the robot is gone",
+    ]
     assert "internal error" not in output(sim)

@@ -223,6 +223,11 @@ class ServiceServer:
             ):
                 self._waiting.popleft()
 
+    @property
+    def has_unread_answers(self) -> bool:
+        """Whether a client has not acknowledged a response yet."""
+        return len(self.writer.kept) > 0
+
     def _forget_late(self, now: float) -> None:
         # The deque is in the order of deadlines, because all have the same timeout.
         while self._waiting and self._waiting[0][0] < now:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.protocols.dds import naming
@@ -27,6 +27,11 @@ from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.topicwriters import TopicWriter
 from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
 from botyard.servers.ros.rtps import RtpsNode
+
+LAST_ANSWERS_S: Final = 1.0
+"""Time for which a closed service waits for its clients to take their answers, s."""
+LOOK_EVERY_S: Final = 0.02
+"""Interval at which it looks whether they have, s."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -121,11 +126,13 @@ class _Serving(CdrService):
             limit=MAX_REQUEST,
         )
         self._warned = False
+        self._loop = asyncio.get_running_loop()
         pipe.wake()
         ros.know(node, reader=self._server.reader.guid, writer=self._server.writer.guid)
 
     def _take(self, call: Call) -> None:
-        self._barrier.run(self._serve, call, call.body)
+        if self.is_open:
+            self._barrier.run(self._serve, call, call.body)
 
     def _answer(self, call: Call, response: Any) -> None:
         pipe = self._ros.pipe
@@ -146,8 +153,17 @@ class _Serving(CdrService):
         self._ros.forget(
             self._node, reader=self._server.reader.guid, writer=self._server.writer.guid
         )
-        self._server.close(self._ros.pipe.now())
-        self._ros.pipe.wake()
+        self._leave(self._ros.pipe.now() + LAST_ANSWERS_S)
+
+    def _leave(self, latest: float) -> None:
+        """Remove the endpoints when all clients have their answers, or at a time."""
+        pipe = self._ros.pipe
+        # Middleware drops an answer if it hears first that the writer is gone.
+        if self._server.has_unread_answers and pipe.is_open and pipe.now() < latest:
+            self._loop.call_later(LOOK_EVERY_S, self._leave, latest)
+            return
+        self._server.close(pipe.now())
+        pipe.wake()
 
 
 class Ros2(CdrTransport):
