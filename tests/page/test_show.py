@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import os
 import signal
 import socket
@@ -30,13 +31,14 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from PIL import Image
-from playwright.sync_api import Browser, Frame, Playwright
+from playwright.sync_api import Browser, Error, Frame, Playwright
 from playwright.sync_api import Page as Tab
 
 import botyard
 from botyard.ui.embedding import live_html, still_html
 from botyard.ui.show import LivePage
 from tests.page.conftest import FLAGS
+from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
@@ -218,6 +220,91 @@ def test_a_notebook_shows_the_page_live_and_keeps_a_picture(
             picture = tab.locator("img").last
             until(tab, lambda: picture.evaluate("i => i.naturalWidth") == last.width)
             assert picture.is_visible() and not tab.locator("iframe").count()
+
+
+MARIMO = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import botyard
+
+    sim = botyard.Simulation.load("office", seed=1)
+    ann = sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+    sim.show(port=0)
+    return ann, sim
+
+
+@app.cell
+def _(ann, sim):
+    import time
+    from pathlib import Path
+
+    while not Path("go").exists():
+        time.sleep(0.02)
+    ann.command(v=0.4)
+    sim.run(5.0)
+    return
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+"""A notebook whose second cell waits for the file `go`."""
+
+
+@contextmanager
+def marimo_app(folder: Path) -> Iterator[str]:
+    """Serve the notebook of a folder with the real marimo; its address."""
+    port = free_port(1)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "marimo", "--quiet", "run", "notebook.py"),
+            *("--headless", "--no-token", "--port", str(port)),
+        ],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def answers() -> bool:
+        assert process.poll() is None
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    try:
+        wait(answers)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+def test_marimo_shows_the_page_live(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "notebook.py").write_text(MARIMO)
+    twin = botyard.Simulation.load("office", seed=1)
+    ann = twin.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+    ann.command(v=0.4)
+    twin.run(5.0)
+    with marimo_app(tmp_path) as url, tab_at(browser, url) as tab:
+
+        def is_at(x: float) -> bool:
+            """Return whether a frame within marimo's frame shows the robot there."""
+            for frame in tab.frames:
+                # A frame that still loads has no context.
+                with suppress(Error):
+                    found = frame.evaluate(POSES).get("ann", math.nan)
+                    if abs(found - x) < 0.01:
+                        return not frame.parent_frame.locator("img:visible").count()
+            return False
+
+        until(tab, lambda: is_at(10.0))
+        (tmp_path / "go").touch()
+        until(tab, lambda: is_at(ann.truth.x))
 
 
 @pytest.fixture
