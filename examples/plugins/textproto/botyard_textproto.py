@@ -1,8 +1,4 @@
-"""A text protocol over TCP: `list`, `pose ann`, `drive ann 0.3 0.1`, `place ann 1 2 0`;
-each line is answered by `ok …` or `error …`.
-"""
-
-from __future__ import annotations
+"""A text protocol over TCP: each line is answered by `ok …` or `error …`."""
 
 from botyard.control import Drive, Place
 from botyard.errors import BotyardError
@@ -11,6 +7,7 @@ from botyard.interfaces.interface import Carrier, Door, Interface, Option
 from botyard.names import shown
 
 MAX_LINE = 200
+WORDS = "list, pose NAME, drive NAME V W, place NAME X Y TH, or quit"
 
 
 class TextSession:
@@ -22,33 +19,29 @@ class TextSession:
 
     def receive_data(self, data: bytes, now: float) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
-        for line in lines if len(self._line) <= MAX_LINE else [*lines, self._line]:
+        if len(self._line) > MAX_LINE:
+            lines.append(self._line)
+        for line in lines:
             if self.is_closed:
                 break
             try:
-                if len(line) > MAX_LINE:
-                    self.is_closed = True
-                    raise ValueError(f"expected a line of at most {MAX_LINE} bytes")
-
-                answer = " ".join(
-                    ["ok", *self._do(line.decode("utf-8", "replace").split())]
-                )
+                answer = " ".join(["ok", *self._do(line)])
             except (BotyardError, ValueError) as error:
                 answer = f"error {shown(error, 200)}"
-
             self._answers += answer.encode() + b"\n"
-
         if self.is_closed:
             self._line = b""
 
-    def _do(self, words: list[str]) -> list[str]:
-        match words:
+    def _do(self, line: bytes) -> list[str]:
+        if len(line) > MAX_LINE:
+            self.is_closed = True
+            raise ValueError(f"expected a line of at most {MAX_LINE} bytes")
+        match line.decode("utf-8", "replace").split():
             case ["list"]:
                 return [shown(name) for name in self.door.sim.robots]
             case ["pose", name]:
-                return [
-                    f"{x:.3f}" for x in self.door.control.robot(name).state.pose_world
-                ]
+                robot = self.door.control.robot(name)
+                return [f"{value:.3f}" for value in robot.state.pose_world]
             case ["drive", name, v, w]:
                 timeout = self.door.options["timeout"]
                 self.door.do(Drive(robot=name, v=float(v), w=float(w), timeout=timeout))
@@ -57,10 +50,7 @@ class TextSession:
             case ["quit"]:
                 self.is_closed = True
             case _:
-                raise ValueError(
-                    "expected list, pose NAME, drive NAME V W, place NAME X Y TH, or quit"
-                )
-
+                raise ValueError(f"expected {WORDS}")
         return []
 
     def data_to_send(self) -> bytes:
@@ -75,20 +65,12 @@ class TextSession:
     def on_snapshot(self, now: float) -> None: ...
 
 
+TIMEOUT = "time from the last drive until the robot stops, s of wall time"
 interface = Interface(
     name="textproto",
     about="lines of text over TCP",
     carrier=Carrier.TCP,
     session=TextSession,
     port=7717,
-    options=(
-        Option(
-            "timeout",
-            float,
-            1.0,
-            "time from the last drive until the robot stops, s of wall time",
-            0.0,
-            3600.0,
-        ),
-    ),
+    options=(Option("timeout", float, 1.0, TIMEOUT, 0.0, 3600.0),),
 )
