@@ -462,12 +462,14 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
         "--help",
         "--help-all",
         "--clock",
+        "--find-links",
+        "--no-index",
         "--now",
         "--once",
         "--qos-durability",
         "--qos-reliability",
         "--topics",
-        # The last options belong to systemctl and ros2.
+        # The last options belong to pip, systemctl and ros2.
     }
     known |= set(
         re.findall(
