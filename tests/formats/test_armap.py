@@ -179,7 +179,10 @@ def test_maps_that_were_cut_off_are_refused(text: str, complaint: str) -> None:
             "LINES\n0 0 9 9\n",
             "x.map: there is no DATA section; the file may be incomplete",
         ),
-        ("NumPoints: many\nDATA\n", 'x.map:2: expected a number of rows, found "many"'),
+        (
+            "NumPoints: many\nDATA\n",
+            'x.map:2: expected the number of points, found "many"',
+        ),
     ],
 )
 def test_doubts_about_the_number_of_rows_are_told(text: str, remark: str) -> None:

@@ -835,7 +835,7 @@ def test_conditions_of_styles_are_told() -> None:
         "<style>@media (max-width: 9px) { line { display: none } }</style>" + LINE,
         told=told,
     )
-    assert "a.svg: conditional rules of its style are ignored" in told
+    assert "a.svg: conditional rules of style sheets are ignored" in told
 
 
 def test_a_symbol_is_fitted_into_what_uses_it() -> None:
@@ -859,7 +859,7 @@ def test_what_is_left_out_of_an_svg_drawing_is_told_once() -> None:
         told=told,
     )
     assert [text.removeprefix("a.svg: ") for text in told[1:-1]] == [
-        "1 selectors of its style are ignored: they are not supported",
+        "1 selectors of style sheets are ignored: they are not supported",
         "shapes that are neither filled nor stroked are ignored",
         "masks are not applied",
         'some "use" elements refer to elements that are not in the file',

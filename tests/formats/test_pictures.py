@@ -325,14 +325,22 @@ def test_an_armap_is_still_an_armap() -> None:
         (moving(["..", ".."], width="3"), 5, "expected 3 cells, found 2"),
         (moving([".x"]), 5, "found 'x'"),
         (moving([".."], height="2"), 6, "expected 2 cells, found 0"),
-        (moving([".."], height="many"), 2, 'a number of cells, found "many"'),
+        (
+            moving([".."], height="many"),
+            2,
+            'cells above 0, of at most 12 digits, found "many"',
+        ),
         (
             moving([".."], height="\u00b2"),
             2,
-            'a number of cells, found "\u00b2"',
+            'cells above 0, of at most 12 digits, found "\u00b2"',
             # The text consists of digits, but is too long for a number.
         ),
-        (moving([".."], height="9" * 5000), 2, 'a number of cells, found "999'),
+        (
+            moving([".."], height="9" * 5000),
+            2,
+            'cells above 0, of at most 12 digits, found "999',
+        ),
         (
             moving([".."], height="999999999"),
             2,

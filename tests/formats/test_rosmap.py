@@ -182,7 +182,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         (
             GOOD.replace("resolution: 0.05", "resolution: 0"),
             2,
-            "greater than 0, found '0'",
+            "from 1e-06 to 10000, found '0'",
         ),
         (GOOD.replace("resolution", "resolutoin"), 1, 'did you mean "resolutoin"'),
         (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2]"), 3, "[x, y, yaw]"),

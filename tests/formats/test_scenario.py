@@ -274,7 +274,11 @@ def test_errors_in_models_name_the_line_and_the_key(
             2,
             'odometry_error: expected "random_each_update", "random_init"',
         ),
-        ("botyard: 1\nrobots:\n- {name: a}\n- {name: a}", 4, 'the name "a" is taken'),
+        (
+            "botyard: 1\nrobots:\n- {name: a}\n- {name: a}",
+            4,
+            'expected an unused name, found "a" a second time',
+        ),
         ("botyard: 1\nrobots:\n- {count: 0}", 3, "expected 1 or more, found 0"),
         (
             "botyard: 1\nrobots:\n- controller: wandr",

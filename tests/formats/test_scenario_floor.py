@@ -112,5 +112,7 @@ def test_robots_fill_an_area(tmp_path: Path) -> None:
     with pytest.raises(WorldFileError, match=r"robots\[0\]\.area"):
         load_world(path)
     path.write_text("botyard: 1\nrobots:\n  - {area: [0, 0, 1, 1], pose: [0, 0, 0]}\n")
-    with pytest.raises(WorldFileError, match="pose as well"):
+    with pytest.raises(
+        WorldFileError, match="expected either area or pose, found both"
+    ):
         load_world(path)

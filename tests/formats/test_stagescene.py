@@ -662,7 +662,7 @@ def test_names_are_unique_whatever_the_file_says() -> None:
         ("define a position ( size [1 1 1] a ( ) ) a ( )", "in a circle"),
         ('position ( bitmap "none.png" )', 'bitmap "none.png"'),
         ("model ( gui_move 0 size [1] )", "a length and a width"),
-        ("interval_sim 0", "1 … 60000 ms"),
+        ("interval_sim 0", "a step from 1 to 60000 ms"),
         ("model ( block ( points 1 point[0] [1 1] ) )", "at least 3 points"),
         ("position ( velocity_bounds [1 2] )", "expected 8 numbers"),
         ("position ( ranger ( sensor ( samples -3 ) ) )", "a whole number"),

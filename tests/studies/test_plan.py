@@ -90,7 +90,11 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             5,
             "from 0 to",
         ),
-        ('run: lab.py:drive\ngrid:\n  a: ["\\uD800"]', 4, "found half of one"),
+        (
+            'run: lab.py:drive\ngrid:\n  a: ["\\uD800"]',
+            4,
+            "found half of a UTF-16 surrogate pair",
+        ),
         ("run: lab.py:drive\nseeds: [1, 1]", 3, "none of them twice"),
         ("run: lab.py:drive\nseeds: 2000000", 3, "expected 1 … 1000000 seeds"),
         (
@@ -147,7 +151,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             ROBOTS % "\n    pose: [0, 1, 2]\n    model:\n      extends: p3dxx",
             8,
-            'robots.cy.model.extends: expected a robot model, found "p3dxx"',
+            'robots.cy.model.extends: expected the name of a robot model, found "p3dxx"',
         ),
         (
             ROBOTS

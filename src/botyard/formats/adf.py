@@ -47,8 +47,8 @@ def _described(scope: Scope) -> Described:
             boxes.append(body[0])
             offers[body[0].name] = body[1]
 
-    # Joints come before sensors and actuators, because they decide which bodies are
-    # carried.
+    # Joints are read before sensors and actuators, which cannot be mounted on the child
+    # body of a joint (a carried body).
     joints = _all_of(scope, "joints", read_joint)
     scope.carried = {joint.child for joint in joints}
     made = Described(
@@ -76,7 +76,7 @@ def _all_of(
 ) -> tuple[T, ...]:
     """Return the objects that one list of the file names.
 
-    As in AMBF, an object that refers to a missing body is noted and left out.
+    As in AMBF, an object that refers to a missing body is left out, with a note.
     """
     made = []
     for key, table in scope.listed(kind):

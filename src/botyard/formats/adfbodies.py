@@ -22,7 +22,7 @@ COLOR: Final = "#b08050"
 DEFAULT_GAIN: Final = 10.0
 """Proportional gain of controllers for which the file gives none."""
 MIN_INERTIA: Final = 1e-4
-"""Smallest inertia of a joint, kg·m² or kg."""
+"""Smallest moment of inertia of a revolute joint, kg·m², and mass of a prismatic one, kg."""
 
 
 def read_body(scope: Scope, key: str, table: Table) -> tuple[BoxObject, Offer] | None:
@@ -142,7 +142,7 @@ def _dynamics(scope: Scope, table: Table, mass: float) -> DynamicsSpec:
     try:
         return DynamicsSpec(
             mass=mass,
-            # An inertia of 0 means the inertia of the shape.
+            # In the file, an inertia of 0 means: computed from mass and shape.
             inertia=iz or None,
             center=center,
             friction=0.5 if friction is None else friction.number("static", 0.5, 0.0),
@@ -160,7 +160,7 @@ def _dynamics(scope: Scope, table: Table, mass: float) -> DynamicsSpec:
 
 
 def _shapes(scope: Scope, table: Table) -> tuple[Outline, ...]:
-    """Return the outlines of a body in the plane; empty for an infinite floor."""
+    """Return the outlines of a body in the plane; empty for an infinite plane."""
     rows = table.rows("compound collision shape")
     if rows:
         found = [

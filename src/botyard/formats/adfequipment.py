@@ -71,7 +71,7 @@ def read_sensor(scope: Scope, key: str, table: Table) -> RaySensorSpec | None:
     fan = table.table("parametric")
     if fan is not None:
         rays += _fan(scope, fan)
-    # Count the rays before they are stored: a parametric sensor can request any number.
+    # Check the number of rays: each parametric sensor can request 100,000 of them.
     scope.meter.add("beams", len(rays))
     if not rays and array:
         return None

@@ -40,7 +40,7 @@ class Mass(NamedTuple):
     mass : float
         Mass, kg.
     about : (float, float, float)
-        Moments of inertia about the axes, as the file gives them, kg·m².
+        Moments of inertia about x, y and z, as the file gives them, kg·m².
     moment : float
         Moment of inertia about the vertical, kg·m².
     """
@@ -58,7 +58,7 @@ class Scope:
     qualified : dict of str to str
         Names of the bodies of all files, by namespace and key.
     carried : set of str
-        Bodies that joints carry.
+        Names of the bodies that are the child of a joint.
     masses : dict of str to Mass
         Masses of the bodies read so far.
     """
@@ -139,7 +139,9 @@ class Scope:
             yield name, table
 
     def name(self, key: str, table: Table, base: str = "") -> str:
-        """Return the name of an object, without blanks; a number makes it unique (§3).
+        """Return the name of an object, without blanks; a number makes it unique.
+
+        The rules are in ambf-messages.md §3.
 
         Parameters
         ----------

@@ -26,9 +26,9 @@ BUNDLE: Final = ".zip"
 MAPS: Final = (".map", ".wld", ".geojson", ".json", ".dxf", ".svg", *BAGS)
 """Suffixes of maps that worlds and scenarios refer to."""
 MAX_NAMING: Final = 100
-"""Largest number of files of a rank that are searched for each other's names."""
+"""Largest number of candidates for the main file that are searched for each other's names."""
 _NAMING_BYTES: Final = 2**20
-"""Number of bytes of each that are searched."""
+"""Number of bytes at the start of each candidate that are searched for names."""
 _CHUNK_BYTES: Final = 1 << 20
 """Number of bytes that are decompressed at a time."""
 
@@ -60,7 +60,7 @@ def read_bundle(
     Raises
     ------
     MapError
-        The archive is damaged, or has not exactly one main file.
+        The archive is damaged, or does not have exactly one main file.
     FormatError
         The main file is invalid. In messages the archive's name replaces the temporary
         folder.
@@ -171,8 +171,8 @@ def _unpack(
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # Other methods may allocate memory without a bound.
         raise MapError(
-            f'"{shown(member.filename)}": expected compression by deflate, found '
-            "another method",
+            f'"{shown(member.filename)}": expected a file that is stored or compressed by '
+            f"deflate, found compression method {member.compress_type}",
             meter.path,
         )
 
@@ -194,7 +194,10 @@ def _unpack(
 
 
 def _not_named(files: Sequence[Path], budget: Budget) -> list[Path]:
-    """Return the files that no other one of them names, such as its models and maps."""
+    """Return the files whose name occurs in none of the others.
+
+    A world names its models and maps, so such files are not the main file of an archive.
+    """
     texts = {path: read_source(path, budget).data[:_NAMING_BYTES] for path in files}
     return [
         path
@@ -220,14 +223,14 @@ def _main_file(
     name : str
         Name of the archive in error messages.
     budget : Budget
-        Limits for reading files whose content decides.
+        Limits for reading the files, whose contents show formats and references.
     formats : sequence of Format
         All formats.
 
     Raises
     ------
     MapError
-        There is no such file, or several of the same rank.
+        There is no such file, or the first of these kinds that occurs has several files.
     """
     known = {suffix for one in formats for suffix in one.suffixes}
     worlds = tuple(sorted(known.difference(YAML, MAPS, PICTURES)))

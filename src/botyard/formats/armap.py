@@ -163,7 +163,7 @@ class _Reader:
         if abs(lat) > 90 or abs(lon) > 360:
             raise self.error(
                 number,
-                "OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, "
+                "OriginLatLongAlt: expected a latitude within ±90° and a longitude within ±360°, "
                 f'found "{shown(rest)}"',
             )
 
@@ -221,14 +221,15 @@ class _Reader:
         try:
             self._announced[which] = number, float(rest.split()[0])
         except (ValueError, IndexError):
-            self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
+            items = "lines" if which[1] == "LINES" else "points"
+            self.warn(number, f'expected the number of {items}, found "{shown(rest)}"')
 
     def compare(self, has_data: bool) -> None:
         """Compare the announced numbers of rows with the rows found, to detect truncated files.
 
-        In a complete file, the number of rows found counts (`formats.md` §1.3). Points
-        are the last section, so missing points mean that the file is truncated. If
-        lines are missing and another section follows, an editor has removed them.
+        The announced numbers are only hints (`formats.md` §1.3). But points are the last
+        section, so missing points mean that the file is truncated. Missing lines mean the
+        same if no points follow; otherwise an editor has removed them.
 
         Raises
         ------
@@ -237,8 +238,7 @@ class _Reader:
         """
         for (prefix, kind), (number, announced) in self._announced.items():
             found = self._found.get((prefix, kind), 0)
-            # The number of rows is a hint for other programs; only a missing part is an
-            # error.
+            # Only rows that are missing at the end of the file are an error.
             if found == announced:
                 continue
             name = self.sources[prefix].name if prefix else ""
@@ -288,7 +288,9 @@ class _Reader:
             return
 
         if not all(map(math.isfinite, (x, y, th, *(from_to or ())))):
-            self.warn(number, "cairn skipped: expected finite numbers")
+            self.warn(
+                number, f"cairn skipped: expected finite numbers, found {shown(rest)}"
+            )
             return
 
         into.append(
@@ -369,7 +371,11 @@ class _Reader:
                     )
 
         if skipped:
-            more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+            more = (
+                f" (so are {len(skipped) - 1} later rows of this section)"
+                if len(skipped) > 1
+                else ""
+            )
             self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
 
         rows = np.concatenate(parts)

@@ -33,7 +33,8 @@ LINE_THICKNESS_MM = 20.0
 class _SectorType:
     """Simulator properties of a sector or boundary type.
 
-    Source: `formats.md` §1.5, the documented rules, in any order.
+    Source: the documented rules of `formats.md` §1.5. The attributes of a type may have any
+    order.
     """
 
     returns: Returns | None
@@ -47,7 +48,8 @@ _YES, _NO = {"yes", "true"}, {"no", "false"}
 def _laser_return(value: str, fallback: int) -> int:
     """Return the engine's laser return for the value of a ``Sim.LaserReflect``.
 
-    The result is 0 for invisible, 1 for ordinary, n > 1 for bright with reflectance n.
+    The result is 0 for an invisible surface, 1 for an ordinary one, and n + 1 for a bright
+    one with the reflectance n > 1.
     """
     text = value.lower()
     if text in _NO:
@@ -237,7 +239,7 @@ def to_scene(
     name, source : str
         Display name of the map, and file that it comes from.
     resolution : float
-        Default edge of a point's square, m.
+        Edge of the square around each point, m, for maps that state no resolution.
 
     Notes
     -----
@@ -572,8 +574,8 @@ def _round_trip_losses(scene: Scene, again: Scene) -> Iterator[str]:
     )
     if heads:
         yield (
-            f"places: whether {heads} have a heading is lost: the kind of a place "
-            "decides in this format"
+            f"places: {heads} gain or lose a heading: in this format, the kind of a "
+            "place decides whether it has one"
         )
 
     if scene.view is not None:

@@ -190,8 +190,8 @@ def parse(
         for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")
     ):
         raise ModelFileError(
-            "expected a robot's parameter file with Class, Subclass, RobotRadius "
-            "…, found none of them",
+            "expected a robot's parameter file, with one of the keywords Class, Subclass, "
+            "RobotRadius, AngleConvFactor and SonarNum, found none of them",
             path,
         )
 
@@ -217,8 +217,8 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
     """Return the robot model that a parameter file describes (formats §2.3).
 
     The body is the rectangle of length and width around the centre of rotation. Top
-    speeds come from the file. An acceleration that the file leaves to the robot's own
-    memory is 0.3 m/s² or 100°/s².
+    speeds come from the file. An acceleration of 0, which means the value stored in the
+    robot's firmware, becomes 0.3 m/s² or 100°/s².
 
     Raises
     ------
@@ -283,7 +283,7 @@ def _pioneer(params: ArParams, name: str) -> PioneerSpec:
 def _limits(params: ArParams) -> MotionLimits:
     n = params.number
 
-    # 0 means the value in the robot's own memory.
+    # In ARIA, 0 means the value that the robot's firmware stores.
     def ramp(keyword: str, default: float) -> float:
         return abs(n(keyword, 0.0)) or default
 
@@ -337,7 +337,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
     count = min(max(number, 0), MAX_SONAR)
     if not count:
         return None
-    # Units beyond SonarNum are not connected.
+    # Lines of units whose number is SonarNum or above are ignored.
     used = [ranges[i] for i in range(count) if i in ranges] or [SONAR_RANGE]
     # The minimum range must stay below the smallest range limit.
     nearest, farthest = min(0.2, min(used) / 10.0), max(used)
@@ -579,10 +579,10 @@ def _sonar_lines(spec: RobotSpec) -> list[str]:
 
 
 def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
-    # The reverse order lets the first type of a model win.
+    # Several types stand for the same model; the reverse order keeps the first of them.
     kinds = {model: kind for kind, model in reversed(LASERS.items())}
     by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
-    # These models have two types, of which the table would choose the wrong one.
+    # Of the two types that each of these models has, the table would choose the wrong one.
     by_type |= {"sicks300": "s3series", "sicktim510": "tim510"}
     return [
         "Section Laser parameters"

@@ -158,7 +158,7 @@ def bag_messages(
 
 @contextlib.contextmanager
 def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
-    """Convert the library's exceptions in the block to errors of the class `error`."""
+    """Convert the library's exceptions in the block to errors of the class `kind`."""
     try:
         yield
     except FormatError:
@@ -231,8 +231,8 @@ def _raw_messages(
             # messages are refused.
             if bytes(raw[:4]) == _ZSTD:
                 raise error(
-                    "its messages are compressed one by one: decompress the bag first "
-                    "(ros2 bag convert)",
+                    "the messages of this bag are compressed one by one, which botyard cannot "
+                    "read: decompress the bag first (ros2 bag convert)",
                     path,
                 )
 
@@ -264,8 +264,8 @@ def _check_database(path: Path, error: type[FormatError]) -> None:
             or "AS" in words
         ):
             raise error(
-                "the bag cannot be read: expected tables in the database, "
-                f"found a {shown(kind)}",
+                "the bag cannot be read: expected only ordinary tables and indices in the "
+                f'database, found the {shown(kind)} "{shown(sql, 80)}"',
                 path,
             )
 

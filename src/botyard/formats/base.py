@@ -1,7 +1,4 @@
-"""Interface of the readers of map and world files: options, source, and format.
-
-The module has the options, the source, and the descriptor of a format.
-"""
+"""Interface of the readers of map and world files: options, source, and format."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from botyard.names import shown
 
 Warn = Callable[[str], None]
 DEFAULT_POINT_SIZE: Final = 0.02
-"""Default edge of a map point, m (decisions, "Time and repeatability")."""
+"""Default edge of the square that stands for a map point, m."""
 
 
 def _ignore(_text: str) -> None:
@@ -160,7 +157,7 @@ class Source:
         Raises
         ------
         MapError
-            This file was uploaded alone, or may not refer to that file.
+            This file was uploaded alone, or `root` has no such file.
         """
         if self.path is None:
             raise MapError(

@@ -36,7 +36,7 @@ def solid_pixels(
     options : Options
         Threshold, whether light pixels are solid instead, and limits.
     meter : Meter, optional
-        Counts the pixels before they are decoded. Default: one of this file alone.
+        Counts the pixels before they are decoded. Default: a new meter for this file alone.
 
     Returns
     -------

@@ -244,7 +244,7 @@ class _Reader:
                 yield part.layer, lines
 
     def _parts(self, entities: Iterable[Any]) -> Iterator[_Part]:
-        """Yield simple entities; blocks, multiple lines and compounds are expanded.
+        """Yield simple entities; blocks, MLINEs and other compound entities are expanded.
 
         Entities of a block on layer 0 are on the layer of its INSERT. An INSERT on a
         frozen layer is ignored with its contents. On a layer that is off, only the
@@ -344,7 +344,8 @@ class _Reader:
     def _outlines(self, entity: Any) -> list[Line]:
         """Return the edges of an entity that has faces, seen from above, each once.
 
-        An edge between two faces of a band is inside of it and does not count.
+        An edge between two faces of a band (a polyline with a width) lies inside the band
+        and is left out.
         """
         polyline = entity.dxftype() in ("LWPOLYLINE", "POLYLINE")
         band = polyline and bool(getattr(entity, "is_2d_polyline", True))

@@ -199,8 +199,8 @@ def _earth_centred(
 def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
     """Project longitudes and latitudes, (n, 2), degrees, to metres east and north.
 
-    The plane is the tangent plane at their centre. The result has the points and the
-    centre.
+    The plane is the tangent plane at the centre of the points. Return the points, (n, 2),
+    m, and the centre.
     """
     longitude, latitude = (
         float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0
@@ -323,8 +323,8 @@ def read(source: Source, options: Options) -> World:
         code in _MERCATOR
         and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR
     ):
-        # Coordinates within the limit are metres of a robot's own map, to which a tool
-        # that requires a projection has added the web map's.
+        # Coordinates within the limit are metres of a robot's own map: some tools
+        # require a projection in a file, and users then choose the web map's.
         meter.check("extent", float(np.ptp(points, axis=0).max()))
         points, degrees = _unprojected(points), True
 

@@ -154,7 +154,7 @@ def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
     if image.mode not in (*_WIDE, "I", "F"):
         return _Numbers()
     tags = getattr(image, "tag_v2", None) or {}
-    # The library applies this tag only to pictures of up to 8 bits.
+    # Pillow applies this tag (0: white is zero) only to pictures of up to 8 bits.
     inverted = tags.get(_PHOTOMETRIC) == 0
     if image.mode in _WIDE:
         (bits,) = tags.get(_BITS, (16,))[:1]
@@ -162,7 +162,7 @@ def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
     # The library has already scaled the values to 16 bits.
     if image.mode == "I" and image.format == "PPM":
         return _Numbers(65535.0)
-    # Without the tag the numbers of a TIFF are unsigned.
+    # Without the tag SampleFormat, the numbers of a TIFF are unsigned.
     unsigned = image.mode == "I" and tags.get(_SAMPLE_FORMAT, (1,))[0] == 1
     found = _Numbers(unsigned=unsigned, inverted=inverted)
     scales = [_full_scale(found.of(_crop(image, *band))) for band in bands]
@@ -234,7 +234,7 @@ def _band(
     image : Image
         Rows of an image, in any mode of Pillow.
     behind : int
-        Grey value behind transparent pixels, and of pixels without a value.
+        Grey value behind transparent pixels, and of pixels that are NaN or infinite.
     whole : bool
         Whether a partly transparent pixel counts as fully transparent.
     numbers : _Numbers
@@ -256,7 +256,7 @@ def _band(
         share = np.asarray(numbers.of(image), np.float64) / numbers.full
         if numbers.inverted:
             share = 1.0 - share
-        # A pixel without a value looks like a transparent one.
+        # A pixel that is NaN or infinite is treated like a transparent one.
         share[~np.isfinite(share)] = behind / 255.0
         scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(
             np.uint8

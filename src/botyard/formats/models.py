@@ -61,7 +61,10 @@ def user_folders() -> list[Path]:
 
 
 def resource_folders() -> list[Path]:
-    """Return the folders of installed originals that the environment names."""
+    """Return the folders of an installed AMRISim or MobileSim that environment variables name.
+
+    Folders that do not exist are left out.
+    """
     return [p for p in _named_folders().values() if p.is_dir()]
 
 
@@ -105,7 +108,7 @@ def default_map() -> Path | None:
 
 @dataclass(slots=True)
 class UserModels:
-    """Models that the user's folders and installed originals define.
+    """Models that the user's folders and an installed AMRISim or MobileSim define.
 
     Attributes
     ----------
@@ -288,7 +291,7 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
 
 
 def user_models() -> UserModels:
-    """Return the models of the user's folders and of installed originals.
+    """Return the models of the user's folders and of an installed AMRISim or MobileSim.
 
     The files are read again if one of them has changed.
     """

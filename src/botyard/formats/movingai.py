@@ -76,7 +76,8 @@ def parse(
         if len(words) == 2 and words[0] in ("height", "width"):
             if re.fullmatch(r"[0-9]{1,12}", words[1]) is None or int(words[1]) == 0:
                 raise MapError(
-                    f"expected {words[0]} and a number of cells, "
+                    f"{words[0]}: expected a whole number of cells above 0, of at "
+                    "most 12 digits, "
                     f'found "{shown(words[1])}"',
                     path,
                     number,
@@ -93,7 +94,8 @@ def parse(
 
     if not start or len(size) != 2:
         raise MapError(
-            'expected "height", "width" and "map" in the first lines, found only part of them',
+            'expected "height", "width" and "map" in the first ten lines, found '
+            f"{', '.join([*size, *(['map'] if start else [])]) or 'none of them'}",
             path,
             1,
         )

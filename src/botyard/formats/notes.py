@@ -25,7 +25,7 @@ class Notes:
     Attributes
     ----------
     texts : list of str
-        File, line and description of each.
+        File, line and description of each part.
     """
 
     texts: list[str] = field(default_factory=list)

@@ -335,7 +335,7 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     message : object
         nav_msgs/OccupancyGrid.
     name : str
-        Origin of the message, for errors.
+        Source of the message, for errors.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scen
     message : object
         nav_msgs/OccupancyGrid, of rosbags' class.
     name : str
-        Origin of the message.
+        Source of the message, for example its topic, for errors and as name of the scene.
     budget : Budget
         Limits.
 

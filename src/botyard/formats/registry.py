@@ -136,7 +136,7 @@ FORMATS: Final = (
     ),
     Format(
         name="sdf",
-        about="SDF worlds of Gazebo: what a plane cuts",
+        about="SDF worlds of Gazebo, cut by a horizontal plane",
         suffixes=(".sdf", ".world"),
         read=_reader_of("importers.sdf"),
         fits=_sniffer_of("importers.sdf"),

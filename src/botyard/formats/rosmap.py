@@ -201,7 +201,7 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
     return RosMap(
         image=r.text("image", "the path of an image"),
         resolution=r.number(
-            "resolution", "metres per pixel, greater than 0", 1e-6, 1e4
+            "resolution", "metres per pixel, from 1e-06 to 10000", 1e-6, 1e4
         ),
         origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3, 1e9))
         if "origin" in r
@@ -347,7 +347,7 @@ def write(
     path : Path
         YAML file.
     solid : (rows, columns) bool array
-        Row 0 is the lowest.
+        Occupied pixels; row 0 is the lowest.
     resolution, origin
         See `RosMap`.
     force : bool

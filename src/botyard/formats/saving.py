@@ -258,8 +258,8 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
     Returns
     -------
     (Scene, str or None, Scene)
-        The scene with those walls first; the name of the new map, None if none was written; and the
-        scene of that map.
+        The scene with the ordinary walls first; the name of the new map, None if none was
+        written; and the scene of the new map.
     """
     ordinary = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:

@@ -60,7 +60,7 @@ from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tablecheck import TableError
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
-from botyard.names import check_name, is_name, shown
+from botyard.names import MAX_NAME, check_name, is_name, shown
 from botyard.processes.codeload import is_code
 
 OpenMap = Callable[[Source, str, Options], Scene]
@@ -114,7 +114,9 @@ class _Reader:
                 and not is_name(value)
             ):
                 raise self._fail(
-                    f"options.{name}", f'expected a name, found "{shown(value)}"'
+                    f"options.{name}",
+                    f"expected 1 to {MAX_NAME} printable characters, "
+                    f'found "{shown(value)}"',
                 )
 
     def _located(self, where: str, error: BotyardError) -> FormatError:
@@ -275,7 +277,9 @@ class _Reader:
                 raise self._fail(f"{where}.name", str(error)) from None
 
         if wanted in self._names:
-            raise self._fail(where, f'the name "{shown(wanted)}" is taken')
+            raise self._fail(
+                where, f'expected an unused name, found "{shown(wanted)}" a second time'
+            )
         name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
@@ -404,9 +408,11 @@ class _Reader:
             return None if r.pose is None else row_from(pose_of(r.pose), r.count)
         x0, y0, x1, y1 = r.area
         if r.pose is not None or not (x0 < x1 and y0 < y1):
-            found = "pose as well" if r.pose is not None else f"{list(r.area)}"
             reason = (
-                f"expected [x0, y0, x1, y1] with x0 < x1 and y0 < y1, found {found}"
+                "expected either area or pose, found both"
+                if r.pose is not None
+                else "expected [x0, y0, x1, y1] with x0 < x1 and y0 < y1, "
+                f"found {list(r.area)}"
             )
             raise self._fail(f"{where}.area", reason)
         return places_in(r.area, r.count)

@@ -44,7 +44,7 @@ def places_in(area: Box, count: int) -> list[Pose]:
 
 
 def row_from(pose: Pose, count: int) -> list[Pose]:
-    """Return places in a row like robots of the command line, 1 m apart to the right.
+    """Return places in a row, 1 m apart in the direction −y, as for robots of the command line.
 
     Parameters
     ----------
@@ -53,7 +53,6 @@ def row_from(pose: Pose, count: int) -> list[Pose]:
     count : int
         Number of places.
     """
-    # Decisions, "Start".
     return [Pose(pose.x, pose.y - k, pose.th) for k in range(count)]
 
 

@@ -102,7 +102,7 @@ class ScenarioTable:
         base : Scene
             Contents of the map file, which are not written again.
         map_name : str or None
-            Name of the map in the file.
+            Text by which the file refers to the map.
         resolution : float or None
             Resolution for reading the map, m.
         picture : str or None

@@ -1,7 +1,7 @@
 """Robot models from Stage definitions, both dialects (formats §3.4, §3.5, §4.3).
 
 A definition is a chain of bases down to a model type of Stage, or to a model of
-botyard's library: ``define mine p3dx ( … )`` works although the original's file with
+botyard's library: ``define mine p3dx ( … )`` works although AMRISim's file with
 ``p3dx`` is not shipped. Each link of the chain changes the properties that it names.
 """
 
@@ -477,7 +477,7 @@ class ModelLibrary:
         )
 
     def _attached(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
-        """Return the robot with a ``model`` attached to it, and the models that this one carries.
+        """Return the robot with an attached ``model``, and with all models on it.
 
         A solid ``model`` becomes part of the robot's body.
         """
@@ -514,7 +514,7 @@ class ModelLibrary:
 
 @cache
 def _pioneer() -> RobotSpec:
-    """Return the Pioneer constants for models that do not describe their own."""
+    """Return the model for the type ``pioneer``: the library's, with a body of 1 m × 1 m."""
     return parse_robot(
         'extends = "pioneer"\n'
         "outline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n"

@@ -172,7 +172,7 @@ def _unit(world: WorldFile, key: str, known: Mapping[str, float]) -> float:
 
 
 def positive(prop: Property) -> tuple[float, float]:
-    """Return a length and a width, which must be positive; a third number is ignored."""
+    """Return a length and a width, which must not be negative; a third number is ignored."""
     values = prop.numbers()
     if len(values) < 2 or min(values[:2]) < 0.0:
         raise prop.fail("a length and a width, not negative")
@@ -282,7 +282,7 @@ def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _wheelbase(spec: RobotSpec, prop: Property) -> RobotSpec:
-    # Other drives have the key without a meaning.
+    # For other drives the key has no meaning.
     if spec.steering is None:
         return spec
     try:
@@ -305,7 +305,11 @@ def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _bounds(prop: Property) -> tuple[Axes, Axes]:
-    """Return minimum and maximum of x, y, z and rotation, m and degrees (formats §4.3)."""
+    """Return the absolute values of the minima and maxima of x, y and rotation, m and rad.
+
+    The property has eight numbers: pairs for x, y, z (ignored) and rotation, degrees
+    (formats §4.3).
+    """
     x0, x1, y0, y1, _, _, a0, a1 = prop.numbers(8)
     return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(
         abs(x1), abs(y1), from_deg(abs(a1))
@@ -430,9 +434,9 @@ PROPERTIES: Final[Mapping[str, Change]] = {
 def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
     """Return a robot whose odometry is relative to a pose of the world.
 
-    None means its start pose. Odometry without errors (``localization "gps"``) is
-    relative to the world's origin. Relative to another origin, it is integrated without
-    errors.
+    None means the robot's start pose. ``localization "gps"`` gives true poses, which are
+    relative to the world's origin. For any other origin, odometry is integrated without
+    errors instead.
     """
     if not spec.perfect_odometry:
         return replace(spec, odometry_origin=origin)

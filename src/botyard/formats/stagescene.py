@@ -162,7 +162,9 @@ class _Reader:
         )
         # The limits are the limits of `--update-interval`.
         if step is not None and not 1.0 <= step <= 60_000.0:
-            raise self._world.properties["interval_sim"].fail("1 … 60000 ms")
+            raise self._world.properties["interval_sim"].fail(
+                "a step from 1 to 60000 ms"
+            )
         if speed is not None and speed <= 0.0:
             self._notes.add(
                 "speedup",
@@ -210,7 +212,7 @@ class _Reader:
             try:
                 self._view = self._window(merged(links)) or self._view
             except ModelFileError as error:
-                # Only the first view depends on the window.
+                # Only the initial view depends on the window.
                 self._notes.texts.append(f"{error}; the view of this window is ignored")
 
             return

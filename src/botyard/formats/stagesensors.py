@@ -276,7 +276,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
             last.line,
         )
 
-    # A transducer with a cone of 0° is an unconnected slot; its range does not count.
+    # A cone of 0° means an unconnected transducer, whose range limits are not used.
     seeing = [v for v in views if v[2] > 0.0] or views
     fov = max(v[2] for v in views)
     # Only the projection "closest" considers the whole cone.

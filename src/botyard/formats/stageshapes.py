@@ -54,7 +54,7 @@ class Shape:
     bitmap : Property or None
         Picture whose dark pixels are solid; their bounding box is scaled to the size.
     boundary : bool
-        Whether a frame of the size is part of the body.
+        Whether the outline of the rectangle `size` is added to the walls.
     """
 
     size: tuple[float, float] = (1.0, 1.0)

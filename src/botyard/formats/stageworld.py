@@ -149,11 +149,11 @@ class WorldFile:
     properties : dict of str to Property
         Global settings.
     definitions : dict of str to Entity
-        Macros by name; the first definition of a name wins (formats §3.2).
+        Definitions by name; the first definition of a name wins (formats §3.2).
     entities : list of Entity
         Models to be instantiated.
     shadowed : list of (str, str, int)
-        Later definitions of a taken name: name, file, line.
+        Later definitions of a name that is already defined: name, file, line.
     meter : Meter
         Counts the contents of all files together.
     allowed : callable

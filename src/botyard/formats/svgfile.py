@@ -187,8 +187,10 @@ class _Parser:
             ) from None
 
         if self._root is None or self._root.tag != "svg":
+            tag = "" if self._root is None else self._root.tag
+            found = f'"{shown(tag)}"' if tag else "an element of another namespace"
             raise MapError(
-                "not an SVG drawing: expected the element svg, found another one",
+                f"not an SVG drawing: expected the element svg, found {found}",
                 self._meter.path,
             )
 
@@ -281,7 +283,7 @@ class _Parser:
 
         if strange:
             self._note(
-                f"{strange} selectors of its style are ignored: they are not supported"
+                f"{strange} selectors of style sheets are ignored: they are not supported"
             )
 
         rules.sort(key=lambda rule: rule.rank)
@@ -377,7 +379,10 @@ _CSS: Final = re.compile(
     r"|url\(\s*[^)\"']*\)?|[{};]",
     re.DOTALL | re.IGNORECASE,
 )
-"""Pattern for comments, texts and links, which may contain any marks, and for the marks."""
+"""Pattern for the marks ``{``, ``}`` and ``;`` of a style sheet.
+
+It also matches comments, texts and links as a whole, because marks in them do not count.
+"""
 _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
@@ -391,7 +396,7 @@ def _matches_screen(media: str, note: Callable[[str], None]) -> bool:
     if any(q.strip() in _SCREENS for q in queries):
         return True
     if "(" in rule or rule.startswith("@layer"):
-        note("conditional rules of its style are ignored")
+        note("conditional rules of style sheets are ignored")
     return False
 
 

@@ -78,7 +78,7 @@ def to_urdf(
         Prefix of link names, as in the frames that ROS programs receive. Joints have no
         prefix, because sensor_msgs/JointState names them on the robot's own topic.
     whole : bool
-        Whether the description has the whole model in an element of its own.
+        Whether to add the element ``robot_file`` with the whole model.
     """
     model = robot_model(spec, profile, footprint)
     # ElementTree escapes markup in names, but not forbidden characters.

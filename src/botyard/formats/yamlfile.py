@@ -58,7 +58,8 @@ class _Loader(yaml.SafeLoader):
                 self._number(node)
             elif _SURROGATES.search(node.value):
                 raise self._error(
-                    f'expected a character, found half of one in "{shown(node.value)}"',
+                    "expected whole characters, found half of a UTF-16 surrogate pair in "
+                    f'"{shown(node.value)}"',
                     self._meter.path,
                     line,
                 )
@@ -188,7 +189,7 @@ class YamlFile:
             if known is not None:
                 if known < 0:
                     raise self._error(
-                        "a value that contains itself",
+                        "expected YAML without cycles, found a value that contains itself",
                         self._path,
                         node.start_mark.line + 1,
                     )

@@ -118,7 +118,7 @@ def test_leds_and_cameras_are_devices_of_robots_whose_controller_uses_them() -> 
     assert [line.partition(": ")[2] for line in told] == [
         '"light" of arena is left out: only robots have lamps: the device `leds` of a model',
         '"footbot_light" of sensors is left out: lights are not simulated',
-        '"gone" is left out: no controller has this id',
+        'the controller "gone" is left out: no controller of the file has this id',
     ]
     sim = run(made)
     sim.robots["a"].devices["leds"].write(**ring("red"))

@@ -312,7 +312,7 @@ def test_an_archive_holds_all_files(tmp_path: Path) -> None:
                     "plugins": [{"type": "DiffDrive", "body": "x"}],
                 }
             },
-            'expected the name of a body, found "x"',
+            'body: expected the name of a body of this model, found "x"',
         ),
         ({"map_yaml": MAP | {"data": "none.dat"}}, "does not exist"),
         ({"map_yaml": MAP | {"scale": 0}}, "scale: expected a number greater than 0"),

@@ -63,7 +63,7 @@ class _Reader:
         self._builder = builder
         self._notes = builder.notes
         self._draw = random.Random("0 argos")
-        # Centres and radii of entities so far: drawn places keep clear of them.
+        # x, y and radius of each entity so far, m: randomly drawn places avoid them.
         self._discs: list[tuple[float, float, float]] = []
         # Actuators and sensors by the name of their controller.
         self._devices: dict[str, set[str]] = {}
@@ -95,7 +95,8 @@ class _Reader:
         controllers = root.child("controllers")
         if controllers is not None:
             self._controllers(controllers)
-        # Entities with places come first, so that drawn ones keep clear of them.
+        # Entities with given places come first, so that randomly placed ones avoid
+        # them.
         for child in arena.children:
             if child.tag in ("box", "cylinder", *ROBOTS):
                 self._entity(child, self._pose(child), _name(child))
@@ -123,7 +124,8 @@ class _Reader:
             self._notes.add(
                 f"config {config}",
                 element,
-                f'"{shown(str(config), 60)}" is left out: no controller has this id',
+                f'the controller "{shown(str(config), 60)}" is left out: no controller of the '
+                "file has this id",
             )
             used = set()
         tables = []
@@ -151,7 +153,7 @@ class _Reader:
             reason = (
                 "loop functions, which colour it, do not run"
                 if kind is not None and kind.data == "loop_functions"
-                else "expected the source image, a path and an arena with a size"
+                else 'expected the source "image", a path and an arena with a size'
             )
             self._notes.add("floor", element, f"the floor is left out: {reason}")
             return
@@ -223,7 +225,7 @@ class _Reader:
             return circle(value.number(0.0, MAX_SIDE, above=True))
         length, width = value.numbers(3, bound=MAX_SIDE)[:2]
         if not min(length, width) > 0.0:
-            raise value.fail("sides greater than 0")
+            raise value.fail("a length and a width, sides greater than 0")
         return rectangle(length, width)
 
     def _entity(self, element: Element, at: Pose, name: str) -> None:
@@ -246,7 +248,7 @@ class _Reader:
             )
         self._builder.box(name, at, (outline,), dynamics=heavy, where=element)
 
-    # -- drawn places
+    # -- randomly drawn places
 
     def _distribute(self, element: Element) -> None:
         KEYS.check("distribute", element.keys(), self._notes)
@@ -257,7 +259,7 @@ class _Reader:
         self._notes.add(
             "distribute",
             element,
-            "drawn places differ from ARGoS's, and are the same in each run",
+            "randomly drawn places differ from ARGoS's, and are the same in each run",
         )
         known = [c for c in entity.children if c.tag in ("box", "cylinder", *ROBOTS)]
         if not known:
@@ -340,7 +342,10 @@ class _Reader:
                 center[1] + (row - (up - 1) / 2.0) * apart[1],
                 center[2],
             )
-        raise rule.fail("a method")
+        raise rule.fail(
+            "the method uniform, gaussian, constant or grid",
+            f'"{shown(rule.attributes.get("method", ""), 60)}"',
+        )
 
     def _normal(self) -> float:
         # The sum of twelve uniform numbers has the variance 1, and the same bits on

@@ -11,7 +11,7 @@ from botyard.formats.importers.keys import Keys, left_out, read, silent
 
 _ENGINE = "botyard has its own engine"
 _CODE = "code of ARGoS does not run"
-_MODEL = "the model has it"
+_MODEL = "the robot model already has it"
 _BODY = {
     "id": read("name"),
     "body": read("position and orientation"),
@@ -41,7 +41,7 @@ KEYS: Final = Keys(
             "center": read("centre of the first view"),
             "box": read("walls, or an object"),
             "cylinder": read("walls, or an object"),
-            "distribute": read("entities at drawn places"),
+            "distribute": read("entities at randomly drawn places"),
             "foot-bot": read("the model `foot-bot`"),
             "e-puck": read("the model `e-puck`"),
             "kheperaiv": read("the model `khepera4`"),
@@ -89,7 +89,7 @@ KEYS: Final = Keys(
                     "footbot_distance_scanner",
                     "quadrotor_position",
                 ),
-                left_out("no model has it"),
+                left_out("no robot model has it"),
             ),
         },
         "sensors": {
@@ -121,12 +121,14 @@ KEYS: Final = Keys(
                     "kheperaiv_lidar",
                     "battery",
                 ),
-                left_out("no model has it"),
+                left_out("no robot model has it"),
             ),
         },
         "body": {
             "position": read("x, y and z, m"),
-            "orientation": read("turns about z, y and x, degrees; the first counts"),
+            "orientation": read(
+                "turns about z, y and x, degrees; only the first one is used"
+            ),
         },
         "distribute": {
             "position": read("rule of the positions"),

@@ -1,4 +1,4 @@
-"""Axles of imported robots: their origin and wheelbase, by the places of wheels."""
+"""Origin and wheelbase of imported robots, computed from the positions of their wheels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,14 @@ class WheelJoints(NamedTuple):
 def spread(
     joints: WheelJoints, places: Mapping[str, Point]
 ) -> tuple[float | None, float | None]:
-    """Return the distances of the axles and of the wheels, m; None: there are no two."""
+    """Return the wheelbase and the track that the positions of the rolling wheels show.
+
+    Returns
+    -------
+    (float or None, float or None)
+        Distance between the foremost and the rearmost wheels, and between the left and
+        the right wheels, m. None: it is at most `SAME`, so there is one axle or side.
+    """
     rolling = [places[name] for name in joints.rolling if name in places]
     sizes = [max(v) - min(v) for v in zip(*rolling, strict=True)] or [0.0, 0.0]
     along, across = (size if size > SAME else None for size in sizes)
@@ -65,9 +72,9 @@ def axle(
     Returns
     -------
     origin : Pose
-        Origin in the frame of the model, whose heading stays.
+        Origin in the frame of the model, without a rotation.
     wheelbase : float or None
-        Place of the steered axle in front of the fixed one, m; None: unknown.
+        Distance of the steered axle in front of the fixed one, m; None: unknown.
     """
     rolling = [places[name] for name in joints.rolling if name in places]
     steered = [places[name] for name in joints.steering if name in places]

@@ -104,7 +104,7 @@ class Builder:
         Parameters
         ----------
         solid : (rows, columns) bool
-            Row 0 is the lowest.
+            Solid cells; row 0 is the lowest.
         size : tuple of float
             Length along the rows and width across them, m.
         at : Pose

@@ -68,10 +68,10 @@ class ControlDrive(NamedTuple):
         Drive.
     joints : WheelJoints
         Joints that the controller names.
-    has_limit : bool
-        Whether its parameters limit the steering angle.
-    where : Value
-        Its type in the file.
+        has_limit : bool
+            Whether the controller's parameters limit the steering angle.
+        where : Value
+            Value of the controller's ``type`` in the file, for messages.
     """
 
     driven: Driven
@@ -94,7 +94,7 @@ def read_controllers(source: Source, meter: Meter, notes: Notes) -> ControlDrive
                 notes.add(
                     f"controller {name}",
                     kind,
-                    f'the controller "{name}" is left out: it is no drive',
+                    f'the controller "{name}" is left out: its type is not a drive',
                 )
             elif found is None:
                 found = _driven(drive, nodes.get(name, {}), kind)

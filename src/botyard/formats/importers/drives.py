@@ -37,8 +37,8 @@ class Driven(NamedTuple):
     limits : MotionLimits
         Top speeds and accelerations.
     track : float or None
-        Distance of the driven wheels, m; None: unknown.
-    steering : Steering or None
+        Distance between the left and the right driven wheels, m; None: unknown.
+        steering : Steering or None
         Steered axle of a car-like robot.
     wheel_radius : float or None
         Radius of the driven wheels, m; None: unknown.
@@ -46,9 +46,10 @@ class Driven(NamedTuple):
         Whether two wheels steer, even if the drive is a tricycle because their angles
         would reach 90°.
     four : Drive or None
-        Drive of four wheels, skid or mecanum, if the distance of their axles is known.
+        Drive of a robot with four wheels, skid or mecanum, which replaces `kind` once
+        the wheelbase is known.
     wheelbase : float or None
-        Distance of the axles of four wheels, m; None: unknown.
+        Distance between the axles of a robot with four wheels, m; None: unknown.
     wheels : FourWheels or None
         Wheels of the drives skid and mecanum.
     """
@@ -82,18 +83,18 @@ def car(
     top : MotionLimits
         Top speeds and accelerations.
     wheelbase : float
-        Place of the steered axle in front of the fixed one, m; negative: behind it.
+        Distance of the steered axle in front of the fixed one, m; negative: behind it.
     limit : float
         Greatest steering angle of a virtual wheel in the middle of the axle, rad.
     rate : float
         Greatest rate of the steering angle, rad/s; 0 and infinite rates: unlimited.
     track : float, optional
-        Distance of the wheels of an axle, m. Without it, or if it is so large that the
+        Distance between the wheels of an axle, m. Without it, or if it is so large that the
         inner wheel would turn by 90°, the drive is a tricycle.
     has_pair : bool
         Whether two wheels steer; otherwise the drive is a tricycle.
     by_angle : bool
-        Whether turn rates of commands carry the steering angle.
+        Whether the turn rate in a velocity command is the steering angle, rad.
     wheel_radius : float, optional
         Radius of the wheels, m.
     """
@@ -118,14 +119,17 @@ def car(
 def with_four_wheels(
     driven: Driven, wheelbase: float | None, track: float | None
 ) -> Driven:
-    """Return a drive of four wheels, if it is one and its sizes are known.
+    """Return a drive as one of four wheels (`Driven.four`) if its wheelbase and track are known.
+
+    Otherwise return it unchanged.
 
     Parameters
     ----------
     driven : Driven
         Drive; its `track` is the effective one, with which the robot turns.
     wheelbase, track : float or None
-        Distances of the axles and of the wheels by their places, m; None: unknown.
+        Distances between the axles and between the wheels of an axle, computed from the
+        positions of the wheels, m; None: unknown.
     """
     base = driven.wheelbase or wheelbase
     effective = driven.track or track
@@ -153,7 +157,8 @@ def middle_angle(inner: float, wheelbase: float, track: float) -> float:
     inner : float
         Angle α of the inner wheel, rad, from 0 to less than π/2.
     wheelbase, track : float
-        Distance L of the axles and T of the wheels, m; greater than 0 and at least 0.
+        Distance L between the axles, m, greater than 0; distance T between the wheels of
+        an axle, m, at least 0.
     """
     slope = tan(inner)
     return atan(wheelbase * slope / (wheelbase + 0.5 * track * slope))
@@ -169,7 +174,7 @@ def turn_rate(speed: float, steer: float, wheelbase: float) -> float:
     steer : float
         Largest steering angle δ, rad; less than π/2.
     wheelbase : float
-        Distance L of the axles, m; not 0.
+        Distance L between the axles, m; not 0.
     """
     return min(MAX_SPEED, speed * tan(min(steer, MAX_STEERING)) / abs(wheelbase))
 

@@ -49,7 +49,7 @@ FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., float]]]] = {
     "deg2rad": (1, math.radians),
     "rad2deg": (1, math.degrees),
 }
-"""Functions by name: number of arguments and value; `Calculator` adds random ones."""
+"""Name → number of arguments, and function; `Calculator` adds the random functions."""
 _TOKEN: Final = re.compile(
     r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|([A-Za-z_]\w*)"
     r"|(<=|>=|==|!=|:=|&&|\|\||[-+*/%^()<>,!=&|]))"
@@ -92,17 +92,22 @@ class Calculator:
         Raises
         ------
         ExpressionError
-            The expression is invalid, or its value is no finite number.
+            The expression is invalid, or its value is not a finite number.
         """
         if len(text) > MAX_LENGTH:
-            raise ExpressionError(f"expected at most {MAX_LENGTH} characters")
+            raise ExpressionError(
+                f"expected at most {MAX_LENGTH} characters, found {len(text)}"
+            )
         tokens = []
         at = 0
         stripped = text.rstrip()
         while at < len(stripped):
             match = _TOKEN.match(stripped, at)
             if match is None:
-                raise ExpressionError(f"found {stripped[at : at + 10]!r}")
+                raise ExpressionError(
+                    "expected a number, a name or an operator, found "
+                    f"{stripped[at : at + 10]!r}"
+                )
             tokens.append(match.group(match.lastindex or 0))
             at = match.end()
         parser = _Parser(tokens, variables, self._draw)
@@ -113,9 +118,11 @@ class Calculator:
                 raise
             raise ExpressionError(str(error)) from None
         if parser.rest:
-            raise ExpressionError(f"found {parser.rest[0]!r}")
+            raise ExpressionError(
+                f"expected an operator or the end, found {parser.rest[0]!r}"
+            )
         if isinstance(found, complex) or not math.isfinite(found):
-            raise ExpressionError("the value is no finite number")
+            raise ExpressionError(f"expected a finite value, found {found}")
         return float(found)
 
 
@@ -131,7 +138,10 @@ class _Parser:
         self._depth = 0
 
     def level(self, n: int) -> float:
-        """Return the value of the operators of a level of precedence and above it."""
+        """Return the value of a part of the expression with operators of level `n` or higher.
+
+        Level 0 has the lowest precedence.
+        """
         if n == len(_LEVELS):
             return self._unary()
         left = self.level(n + 1)
@@ -143,7 +153,9 @@ class _Parser:
     def _unary(self) -> float:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise ExpressionError(f"expected at most {MAX_DEPTH} levels")
+            raise ExpressionError(
+                f"expected at most {MAX_DEPTH} nested levels, found more"
+            )
         try:
             sign = self.rest[0] if self.rest else ""
             if sign in ("-", "+", "!", "not"):
@@ -165,8 +177,9 @@ class _Parser:
             self._depth -= 1
 
     def _take(self, expected: str) -> None:
-        if not self.rest or self.rest.pop(0) != expected:
-            raise ExpressionError(f'expected "{expected}"')
+        found = self.rest.pop(0) if self.rest else "the end"
+        if found != expected:
+            raise ExpressionError(f'expected "{expected}", found {found}')
 
     def _atom(self) -> float:
         if not self.rest:
@@ -189,7 +202,9 @@ class _Parser:
         try:
             return CONSTANTS[word] if word in CONSTANTS else float(word)
         except ValueError:
-            raise ExpressionError(f'the variable "{token}" is no number') from None
+            raise ExpressionError(
+                f'variable "{token}": expected a number, found {text[:60]!r}'
+            ) from None
 
     def _call(self, name: str) -> float:
         self.rest.pop(0)
@@ -206,7 +221,9 @@ class _Parser:
         }
         count, function = drawn.get(name) or FUNCTIONS.get(name) or (-1, abs)
         if count != len(values):
-            raise ExpressionError(f'no function "{name}" of {len(values)} values')
+            raise ExpressionError(
+                f'there is no function "{name}" with {len(values)} arguments'
+            )
         return float(function(*values))  # type: ignore[operator]
 
     def _normal(self) -> float:
@@ -216,11 +233,13 @@ class _Parser:
 
 
 def _power(base: float, exponent: float) -> float:
-    """Return a power; unlike `power`, of a negative base with a whole exponent too."""
+    """Return a power; unlike `power`, accept a negative base if the exponent is whole."""
     if base >= 0.0:
         return power(base, exponent)
     if not exponent.is_integer():
-        raise ExpressionError("the root of a negative number")
+        raise ExpressionError(
+            f"expected a whole exponent of the negative base {base:g}, found {exponent:g}"
+        )
     size = power(-base, exponent)
     return -size if exponent % 2.0 == 1.0 else size
 

@@ -1,8 +1,9 @@
 """Worlds of Flatland (https://flatland-simulator.readthedocs.io): YAML files.
 
 A world has layers (ROS maps or lists of line segments) and models with bodies, joints
-and plugins, in files of their own. All layers lie in one plane; a layer that no laser
-sees or no footprint touches keeps that. `flatlandkeys` has all keys.
+and plugins, in files of their own. botyard has one plane for all layers: walls of a
+layer that no laser sees are invisible, and walls of a layer without footprints do not
+stop robots. `flatlandkeys` has all keys.
 
 Source: the documentation of Flatland.
 """
@@ -23,9 +24,10 @@ from botyard.formats.importers.values import Value, read_yaml, top_keys
 from botyard.geometry import Pose, transform_point
 from botyard.model.obstacles import Returns
 from botyard.model.world import Settings, World
+from botyard.names import shown
 
 ALL: Final = "all"
-"""Name of all layers together."""
+"""Name that stands for all layers in a list of layers."""
 MAX_NAMES: Final = 16
 """Largest number of layers (documentation of Flatland)."""
 
@@ -51,7 +53,7 @@ def read(source: Source, options: Options = Options()) -> World:
 
 @dataclass(slots=True)
 class _Seen:
-    """Layers that lasers see, and that bodies touch."""
+    """Names of the layers that lasers of the world see, and that footprints collide with."""
 
     lasers: set[str] = field(default_factory=set)
     bodies: set[str] = field(default_factory=set)
@@ -59,7 +61,8 @@ class _Seen:
     def returns(self, names: list[str]) -> Returns:
         """Return the visibility of a layer."""
         own = {ALL, *names}
-        # Without a laser or a body in the file, a robot that is added sees all.
+        # If no laser (or no footprint) of the file names a layer, the walls of all layers are
+        # visible (or solid) for robots that users add.
         seen = not self.lasers or bool(own & self.lasers)
         solid = not self.bodies or bool(own & self.bodies)
         return Returns(obstacle=solid, laser=int(seen), sonar=seen)
@@ -132,7 +135,7 @@ class _Reader:
         """Add the walls of a ROS map."""
         meter = self._builder.meter
         m = rosmap.parse(source.text, source.name, meter)
-        # Flatland ignores the key.
+        # Flatland ignores the key `negate` of ROS maps.
         m = replace(m, negate=False)
         path = source.sibling_file(m.image, "the image")
         picture = read_sibling(
@@ -164,7 +167,7 @@ class _Reader:
                 x0, y0, x1, y1 = (float(word) * scale for word in words)
             except ValueError:
                 raise WorldFileError(
-                    "expected four numbers: x1 y1 x2 y2, found another line",
+                    f'expected four numbers: x1 y1 x2 y2, found "{shown(line, 60)}"',
                     data.name,
                     number,
                 ) from None

@@ -43,11 +43,11 @@ class Body:
     outlines : tuple of outlines
         Solid footprints in the body's frame, m.
     mass, friction, restitution : float
-        Mass, kg, and the coefficients of its first footprint.
+        Mass, kg, and coefficients of friction and restitution of the first footprint.
     color : str
         Colour.
     layers : set of str
-        Layers of its footprints.
+        Names of the layers of its footprints.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Body:
 
 @dataclass(slots=True)
 class Joint:
-    """Joint of two bodies: names and anchors."""
+    """Joint of two bodies: their names, the anchor on each body, m, and the angle, rad."""
 
     first: str
     first_anchor: tuple[float, float]
@@ -74,7 +74,7 @@ class Joint:
 
 @dataclass(slots=True)
 class Model:
-    """Model of a file.
+    """Model of Flatland: the contents of a model file.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Model:
     lasers : list of (str, LaserSpec)
         Body and laser.
     tweens : dict of str to (tuple, float, str)
-        Body → displacement x, y, m, time of one way, s, and mode.
+        Body → displacement x, y, m, duration of one pass, s, and mode.
     laser_layers, body_layers : set of str
         Layers that its lasers see, and that its bodies touch.
     """
@@ -151,7 +151,9 @@ class Model:
             for outline in self.bodies[part].outlines
         )
         if not outlines:
-            raise where.error(f'expected a solid footprint of "{shown(base)}"')
+            raise where.error(
+                f'expected a solid footprint of the body "{shown(base)}", found none'
+            )
         lasers = tuple(
             replace(laser, pose=compose(compose(back, parts[body]), laser.pose))
             for body, laser in self.lasers
@@ -216,7 +218,7 @@ class Model:
     ) -> None:
         (dx, dy), duration, mode = self.tweens[body.name]
         speed = max(0.01, min(100.0, hypot(dx, dy) / duration))
-        # The displacement is in the body's frame, as its pose is the start.
+        # `delta` is relative to the body's start pose and frame.
         x, y = transform_point(at, dx, dy)
         points = [[at.x, at.y], [x, y]]
         options = {
@@ -363,7 +365,9 @@ class _ModelReader:
             KEYS.check(kind, table, self._notes)
             body = table["body"].text() if "body" in table else ""
             if body not in self._model.bodies:
-                raise value.error(f'expected the name of a body, found "{shown(body)}"')
+                raise value.error(
+                    f'body: expected the name of a body of this model, found "{shown(body)}"'
+                )
         if kind == "DiffDrive":
             linear = self._dynamics(table, "linear_dynamics", USUAL.max_speed.x)
             angular = self._dynamics(table, "angular_dynamics", USUAL.max_speed.a)
@@ -402,7 +406,7 @@ class _ModelReader:
         for key in ("max_steer_velocity", "max_angular_velocity"):
             if key in table:
                 rate = table[key].number(0.0, math.inf)
-        # 0 means no limit.
+        # In Flatland 0 means no limit; botyard uses `WIDE` instead.
         steer = (
             table["max_steer_angle"].number(0.0) if "max_steer_angle" in table else 0.0
         ) or WIDE
@@ -459,7 +463,11 @@ class _ModelReader:
         if clockwise:
             low, high, step = high, low, -step
         if not (step > 0.0 and low <= high):
-            raise table["angle"].error("expected min below max and an increment")
+            first, last = (high, low) if clockwise else (low, high)
+            raise table["angle"].error(
+                "expected an increment other than 0, with the sign of max - min; found "
+                f"min {first:g}, max {last:g}, increment {-step if clockwise else step:g}"
+            )
         samples = math.floor((high - low) / step + 1e-9) + 1
         if samples > MAX_SAMPLES:
             raise table["angle"].error(
@@ -500,7 +508,9 @@ class _ModelReader:
         )
         if turn:
             self._notes.add(
-                "tween turn", value, "the turn of a tween is left out: bodies move only"
+                "tween turn",
+                value,
+                "the rotation of a tween is left out: botyard only moves its body",
             )
         duration = (
             table["duration"].number(0.0, above=True) if "duration" in table else 1.0

@@ -43,10 +43,12 @@ from botyard.numerics.elementary import cos, sin
 
 Table = Mapping[str, Value]
 TRIES: Final = 100
-"""Number of random places that are tried for an object before its distance is ignored.
+"""Number of random places that are tried for an object.
+
+If all are too close to other objects, the last one is used.
 """
 MARGIN: Final = 0.5
-"""Distance of random places and of the circle from the border, m."""
+"""Distance of random places, and of the circle of places, from the border of the world, m."""
 MAX_NUMBER: Final = 20_000
 """Largest number of objects that one entry may describe; the budget limits the whole file."""
 SOLID_BELOW: Final = 127.5
@@ -278,7 +280,7 @@ class _Reader:
             label = f"{name} goal" if len(goals) == 1 else f"{name} goal {number + 1}"
             self._builder.place(label, Pose(x, y))
 
-        # A robot that never moves keeps its sensors.
+        # A robot that never moves becomes no wall, so that it keeps its sensors.
         stands = fixed or drive == "static"
         if kind == "robot" or not stands:
             driven = (
@@ -372,7 +374,7 @@ class _Reader:
             self._notes.add(
                 "vel_min",
                 table["vel_min"],
-                '"vel_min": top speeds are equal in both directions, as in "vel_max"',
+                '"vel_min" is left out: "vel_max" is the top speed in both directions',
             )
 
         if name == "omni":
@@ -393,7 +395,7 @@ class _Reader:
         shape = table["shape"].table() if "shape" in table else {}
         base = motion.get("wheelbase") or shape.get("wheelbase")
         axle = 1.0 if base is None else base.number(1e-3, MAX_SIDE)
-        # The second speed is the steering angle, or its rate.
+        # The second component of the speeds is the steering angle, or its rate.
         by_rate = mode == "angular"
         steer = WIDE if by_rate else abs(top[1])
         turn = turn_rate(top[0], steer, axle)
@@ -509,13 +511,14 @@ def _points(goal: Value | None) -> list[tuple[float, float]]:
 def _of_one(table: Table, index: int) -> Table:
     """Return the values for one of the objects that an entry describes.
 
-    A list of numbers is one vector for all objects; masses and the like are numbers of
-    one object each. Other lists have a value for each object, and the last one counts
-    for the rest.
+    A list of numbers is one vector for all objects; but masses, frictions, inertias and
+    restitutions have a number for each object. Other lists have a value for each object,
+    and the last value is used for all further objects.
     """
     found = dict(table)
     for key, value in table.items():
-        # A list of sensors belongs to each object; a list of lists has one list each.
+        # Each object gets all sensors of a list; a list of lists has a list for each
+        # object.
         items = value.data
         if not isinstance(items, list) or not items:
             continue

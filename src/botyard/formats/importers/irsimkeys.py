@@ -19,7 +19,7 @@ _OBJECT = {
     "state": read("start pose"),
     "goal": read("place, and goal of the controller"),
     "velocity": left_out("robots start at rest", [0, 0], [0, 0, 0], [0]),
-    "role": left_out("the list that names the object says it", "robot", "obstacle"),
+    "role": left_out("the list `robot` or `obstacle` decides it", "robot", "obstacle"),
     "color": read("colour"),
     "static": read("true: walls, or a robot that stands"),
     "vel_min": read("speeds are equal in both directions; a note if they differ"),

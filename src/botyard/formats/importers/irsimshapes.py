@@ -56,7 +56,7 @@ class Shapes:
     Parameters
     ----------
     builder : Builder
-        Receiver of notes.
+        Builder of the world, which collects the notes.
     draw : random.Random
         Source of random shapes.
     """
@@ -143,7 +143,7 @@ class Shapes:
             return otherwise
         low, high = table[key].numbers(2, bound=MAX_SIDE)
         if not 0.0 <= low <= high:
-            raise table[key].fail("a lower and a higher number, not negative")
+            raise table[key].fail("two numbers of 0 or more, the lower one first")
         return low, high
 
     def _random_polygon(self, table: Table, *, is_line: bool) -> Outline:

@@ -23,8 +23,7 @@ class Use:
     is_read : bool
         Whether the key is read.
     harmless : tuple of values
-        Values of a key that is left out with which it has no effect, so that no note
-        is needed.
+        Values with which a key that is left out has no effect, so that no note is needed.
     """
 
     text: str
@@ -43,7 +42,7 @@ def left_out(text: str, *harmless: Any) -> Use:
 
 
 class _Anything:
-    """Value that equals each other one."""
+    """Value that equals every value."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -52,7 +51,7 @@ class _Anything:
 
 
 def silent(text: str) -> Use:
-    """Return the use of a key that is left out without a note, because nothing is missed."""
+    """Return the use of a key that is left out without a note, as botyard acts alike anyway."""
     return Use(text, False, (_Anything(),))
 
 

@@ -42,9 +42,9 @@ from botyard.names import shown
 from botyard.units import from_deg, wrap_angle
 
 CUT: Final = 0.2
-"""Height of the plane that lasers look at, m."""
+"""Height of the plane in which lasers measure, m."""
 FLAT: Final = ("ground_grid", "horizontal_plane", "skybox")
-"""Classes of elements in which nothing stands."""
+"""Classes of elements that have no walls."""
 SOLID_BELOW: Final = 127.5
 """Grey value below which a pixel is solid."""
 BODY: Final[Outline] = ((-0.4, -0.5), (0.4, -0.5), (0.4, 0.5), (-0.4, 0.5))
@@ -65,7 +65,7 @@ FOUR: Final = (
     ("lr_wheel", -0.2, 0.3),
     ("rr_wheel", -0.2, -0.3),
 )
-"""Wheels of differential drives, and their usual places, m."""
+"""Wheels of differential drives (`PAIR`, `FOUR`): element, and default x and y, m."""
 MARGIN: Final = 0.05
 """Margin of a body around its wheels, if only a mesh describes it, m."""
 
@@ -129,7 +129,7 @@ class _Reader:
         )
 
     def _whole(self, kind: str, element: Element) -> Element:
-        """Return an element that its class completes."""
+        """Return an element with the values that it inherits from its class."""
         name = element.attributes.get("class")
         KEYS.check(kind, element.keys(), self._notes)
         if name is None:
@@ -139,7 +139,8 @@ class _Reader:
             raise element.fail(f"a class of {kind}", f'"{shown(name)}"')
         KEYS.check(kind, known.keys(), self._notes)
         own = {child.tag for child in element.children}
-        # Sensors of both count; other values of the element have precedence.
+        # An element has the sensors of its class and its own ones; its other children
+        # replace equal children of the class.
         inherited = [c for c in known.children if c.tag == "sensor" or c.tag not in own]
         return replace(
             element,
@@ -318,7 +319,8 @@ class _Reader:
         self._notes.add(
             "top speed",
             element,
-            f"vehicles have no top speed: {TOP[0]:g} m/s and {TOP[1]:g} rad/s are assumed",
+            f"MVSim's vehicles have no top speed: {TOP[0]:g} m/s and {TOP[1]:g} rad/s are "
+            "assumed",
         )
         back = inverse(axle)
         lasers = tuple(
@@ -404,7 +406,7 @@ class _Reader:
             return _corners(shape, self._builder)
         if chassis.child("shape_from_visual") is None:
             return usual
-        # The body is a mesh, so at least the wheels are within it.
+        # The body is a mesh, which is not read; it contains at least the wheels.
         xs, ys = zip(*wheels, strict=True)
         x0, x1 = min(xs) - MARGIN, max(xs) + MARGIN
         y0, y1 = min(ys) - MARGIN, max(ys) + MARGIN
@@ -446,7 +448,7 @@ class _Reader:
 def _around(
     wheels: Iterable[tuple[float, float, float]],
 ) -> list[tuple[float, float]]:
-    """Return the ends of wheels along the body, m."""
+    """Return the foremost and the rearmost point of each wheel, m."""
     return [(x + s * r, y) for x, y, r in wheels for s in (-1.0, 1.0)]
 
 

@@ -213,7 +213,9 @@ KEYS: Final = Keys(
             "restitution": read("restitution"),
             "intangible": read("true: left out"),
             "shape": read("corners of the body, m"),
-            "geometry": read("`box`, `cylinder`, `sphere`; others from above"),
+            "geometry": read(
+                "`box`, `cylinder`, `sphere`; other shapes as seen from above"
+            ),
             "zmin": read("lower end; lasers see a block that reaches 0.2 m"),
             "zmax": read("upper end; lasers see a block that reaches 0.2 m"),
             "color": read("colour"),

@@ -22,7 +22,7 @@ from botyard.names import shown
 
 FLOW: Final = frozenset({"for", "if", "include", "variable"})
 OWN: Final = {"NAME": "", "PARENT_NAME": "", "MVSIM_CURRENT_FILE_DIRECTORY": "."}
-"""Variables of MVSim that botyard needs no value of."""
+"""Variables that MVSim itself defines, with values that do for reading a world."""
 MAX_TEXT: Final = 10_000
 """Longest value after the replacement of variables, characters."""
 _DECLARATION: Final = re.compile(rb"^\s*<\?xml.*?\?>", re.DOTALL)
@@ -97,8 +97,10 @@ class Expander:
         try:
             return self._calculator.value(text, scope)
         except ExpressionError as error:
-            raise where.fail(
-                f'an expression in "{shown(text, 60)}"', str(error)
+            raise WorldFileError(
+                f'{where.tag}: invalid expression "{shown(text, 60)}": {error}',
+                where.path,
+                where.line,
             ) from None
 
     def _loop(self, element: Element, scope: Scope) -> list[Element]:
@@ -136,7 +138,7 @@ class Expander:
         except MapError as error:
             raise element.fail("a file next to this one", error.reason) from None
         if any(path == known.path for known in self._open):
-            raise element.fail("files that do not include each other", "a circle")
+            raise element.fail("no file that includes itself", f'"{shown(name, 60)}"')
         inner = read_sibling(
             path,
             "the included file",
@@ -190,7 +192,10 @@ def _failed(element: Element, reason: str) -> WorldFileError:
 
 
 def _wrapped(data: bytes) -> bytes:
-    """Return an included file with one root, which MVSim does not demand."""
+    """Return the bytes of an included file inside one root element.
+
+    XML demands one root element, but MVSim accepts included files with several.
+    """
     text = _DECLARATION.sub(b"", data.removeprefix(b"\xef\xbb\xbf"), count=1)
     return b"<included>" + text + b"</included>"
 

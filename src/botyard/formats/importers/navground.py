@@ -42,14 +42,26 @@ CONTROLLERS: Final = {
     "SocialForce": "socialforce",
 }
 USUAL_SPEED: Final = 1.0
-"""Speed of a kinematics without a limit, m/s."""
+"""Top speed of a robot whose kinematics has no limit, m/s."""
 USUAL_TURN: Final = 3.0
-"""Turn rate of a kinematics without a limit, rad/s."""
+"""Top turn rate of a robot whose kinematics has no limit, rad/s."""
 LIDARS: Final = ("Lidar", "pyLidar")
 
 
 class _Place(NamedTuple):
-    """Place of a robot by its scenario: start pose and goals."""
+    """Start pose and goals, m, that a scenario gives to a robot.
+
+    Attributes
+    ----------
+    pose : Pose
+        Start pose.
+    goals : tuple of (float, float)
+        Goals, in order.
+    loops : bool
+        Whether the robot drives to the goals again and again.
+    reached : float
+        Distance at which a goal counts as reached, m.
+    """
 
     pose: Pose
     goals: tuple[tuple[float, float], ...]
@@ -120,7 +132,7 @@ class _Reader:
     def _size(self, table: Table, key: str, otherwise: float) -> float:
         size = self._number(table, key, otherwise)
         if not 0.0 < size <= MAX_SIDE:
-            raise table[key].fail("a length greater than 0")
+            raise table[key].fail(f"a length greater than 0, at most {MAX_SIDE:g}")
         return size
 
     def _scene(self, table: Table, kind: str) -> None:
@@ -144,7 +156,8 @@ class _Reader:
                 self._size(table, "length", 10.0),
                 self._size(table, "width", 1.0),
             )
-            # navground's corridor repeats; its walls go on for a length on both sides.
+            # navground's corridor repeats without end; here its walls are three times as
+            # long.
             for y in (0.0, width):
                 self._builder.line([(-length, y), (2.0 * length, y)])
             self._builder.view = (0.0, 0.0, length, width)
@@ -152,7 +165,7 @@ class _Reader:
             self._notes.add(
                 "lattice",
                 table["type"],
-                "the plane does not repeat, as navground's does",
+                "the plane does not repeat beyond its borders; in navground it does",
             )
         if "bounding_box" in table:
             box = table["bounding_box"].table()
@@ -189,7 +202,7 @@ class _Reader:
             length = self._size(scenario, "length", 10.0)
             width = self._size(scenario, "width", 1.0)
             x, y = self._free(scenario, (0.0, 0.0), (length, width))
-            # Robots drive to both ends in turn.
+            # Every second robot drives to the right end, the others to the left end.
             ahead = i % 2 == 0
             goal = (2.0 * length if ahead else -length, y)
             return _Place(Pose(x, y, 0.0 if ahead else math.pi), (goal,), False)
@@ -247,7 +260,7 @@ class _Reader:
             pose = pose._replace(th=wrap_angle(heading[0]))
         radius = (numbers("radius", 1) or (0.1,))[0]
         if not 0.0 < radius <= MAX_SIDE:
-            raise agent["radius"].fail("a radius greater than 0")
+            raise agent["radius"].fail(f"a radius greater than 0, at most {MAX_SIDE:g}")
         driven = self._kinematics(agent.get("kinematics"), i)
         goals = () if place is None else place.goals
         options: dict[str, Any] = {}
@@ -315,7 +328,8 @@ class _Reader:
             self._notes.add(
                 f"kinematics {kind}",
                 table["type"],
-                f'the kinematics "{shown(kind)}" is omnidirectional here',
+                f'the kinematics "{shown(kind)}" is not known: the robot gets an '
+                "omnidirectional drive",
             )
         return Driven(Drive.OMNI, limits(v, v, turn, (ramp, ramp, 0.0)))
 
@@ -326,7 +340,7 @@ class _Reader:
         goals: tuple[tuple[float, float], ...],
         options: dict[str, Any],
     ) -> tuple[tuple[float, float], ...]:
-        """Return the goals of a task, and set the options that go with them."""
+        """Return the goals of a task, and set the controller's options for them in `options`."""
         task = value.table()
         KEYS.check("task", task, self._notes)
         kind = task["type"].text() if "type" in task else ""
@@ -335,7 +349,10 @@ class _Reader:
         )
         if key is None:
             self._notes.add(
-                f"task {kind}", value, f'the task "{shown(kind)}" is left out'
+                f"task {kind}",
+                value,
+                f'the task "{shown(kind)}" is left out: only Waypoints, Path and GoToPose '
+                "are read",
             )
             return goals
         if key in task:

@@ -1,8 +1,9 @@
 """Buildings of Open-RMF's traffic editor: one level of a ``.building.yaml`` file.
 
 Vertices are pixels of a floor plan (x to the right, y down), or metres. Measurements
-give the scale: the mean of distance by length. Walls, lanes and doors are pairs of
-indices of vertices with parameters ``name: [type, value]``. `rmfkeys` has all keys.
+give the scale: the mean of the distances, m, each divided by its length in pixels.
+Walls, lanes and doors are pairs of indices of vertices with parameters
+``name: [type, value]``. `rmfkeys` has all keys.
 
 Sources: files of rmf_demos, and the documentation of rmf_traffic_editor.
 """
@@ -27,7 +28,7 @@ from botyard.numerics.elementary import atan2, hypot
 RADIUS: Final = 0.3
 """Radius of robots, m: the file has only the name of their model."""
 SPEEDS: Final = (0.5, 0.6)
-"""Top speeds of robots, m/s and rad/s: those of the robots of rmf_demos."""
+"""Top speeds of robots, m/s and rad/s, as in rmf_demos."""
 
 
 class _Vertex(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 from botyard.formats.importers.keys import Keys, drawing, left_out, read
 
 _LIFT = "lifts stand still, and have no walls here"
-_ALIGN = "only one level is read, so nothing needs to fit together"
+_ALIGN = "it aligns levels with each other, and only one level is read"
 _FLEET = "fleets have settings of their own"
 
 KEYS: Final = Keys(

@@ -22,7 +22,7 @@ Point = tuple[float, ...]
 
 
 class Samplers:
-    """Draws the values of samplers.
+    """Source of the values that samplers give to the robots of a group.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Samplers:
         self._once: dict[str, Value | Point] = {}
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a random number."""
+        """Return a random number from `low` to `high`."""
         return self._draw.uniform(low, high)
 
     def numbers(self, value: Value, index: int, count: int = 1) -> Point:

@@ -35,7 +35,7 @@ from botyard.names import shown
 CUT: Final = 0.2
 """Height of the plane, m: lidars of small robots look at about this height."""
 FLOOR: Final = frozenset({"model://ground_plane", "model://sun"})
-"""Stock models of Gazebo in which nothing stands."""
+"""Stock models of Gazebo that have no walls or objects."""
 FOLDERS: Final = ("GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH")
 """Environment variables of Gazebo that name folders of models."""
 
@@ -62,7 +62,7 @@ class _Reader:
         self._builder = builder
         self._notes = builder.notes
         self._bodies = Bodies(builder.meter, builder.notes, CUT)
-        # Files that include each other: the path from the world to the current one.
+        # Chain of included files, from the world to the file that is being read.
         self._open: list[Source] = [builder.source]
         self._files: dict[Path, Element] = {}
 
@@ -144,13 +144,14 @@ class _Reader:
             self._notes.add(
                 f"include {name}",
                 element,
-                f'the model "{shown(name)}" is left out: it is not next to this file',
+                f'the model "{shown(name)}" is left out: it is neither next to this file nor '
+                f"in a folder of {' or '.join(FOLDERS)}",
             )
             return
 
         path, root = found
         if any(path == source.path for source in self._open):
-            raise element.fail("files that do not include each other", "a circle")
+            raise element.fail("no file that includes itself", f'"{shown(name, 60)}"')
         self._open.append(Source(str(path), b"", path, self._builder.source.root))
         try:
             for model in root.named("model"):
@@ -164,7 +165,7 @@ class _Reader:
             self._open.pop()
 
     def _file(self, uri: str) -> tuple[Path, Element] | None:
-        """Return an included file; None: it is not there."""
+        """Return the path and the root element of an included file; None: it is not found."""
         source = self._open[-1]
         if source.path is None:
             return None
@@ -194,7 +195,8 @@ class _Reader:
 
     def _candidates(self, source: Source, name: str) -> Iterator[Path]:
         assert source.path is not None
-        # The name is a stranger's; a null character would raise an error.
+        # The name comes from an untrusted file; a null character in a path would raise
+        # an error of Python.
         if "\0" in name or not name:
             return
         for folder in (source.path.parent, source.path.parent.parent):

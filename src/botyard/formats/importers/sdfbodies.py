@@ -23,9 +23,9 @@ from botyard.units import from_deg
 LIDARS: Final = ("ray", "gpu_ray", "lidar", "gpu_lidar")
 MAX_LASERS: Final = 100
 MAX_CHAIN: Final = 50
-"""Largest number of frames that are relative to each other."""
+"""Largest number of frames in a chain of `relative_to` or `attached_to`."""
 OWN: Final = frozenset({"", "__model__", "world", "__root__"})
-"""Names of the frame in which an element stands anyway."""
+"""Values of `relative_to` that mean the default: the frame of the parent element."""
 
 
 @dataclass(slots=True)
@@ -37,13 +37,13 @@ class Parts:
     solids : list of (Polyhedron, Frame)
         Convex collision shapes, and their poses in the world.
     cuts : list of outlines
-        Cuts of all shapes, in the world, m.
+        Outlines in which the horizontal plane cuts the shapes, in the world, m.
     lines : list of outlines
         Walls without thickness, in the world, m.
     lasers : tuple of LaserSpec
         Lasers, in the model's frame.
     mass : float
-        Mass of all links, kg; 0: no link has one.
+        Sum of the masses of all links, kg.
     """
 
     solids: list[tuple[Polyhedron, Frame]] = field(default_factory=list)
@@ -209,7 +209,9 @@ class Bodies:
         kind = sensor.attributes.get("type", "")
         if kind not in LIDARS:
             self._notes.add(
-                f"sensor {kind}", sensor, f'a sensor "{shown(kind)}" is left out'
+                f"sensor {kind}",
+                sensor,
+                f'a sensor "{shown(kind)}" is left out: only lidars are read',
             )
             return
         KEYS.check("sensor", sensor.keys(), self._notes)
@@ -233,7 +235,8 @@ class Bodies:
         low, high = (_number(across, k, 0.0, 10.0) for k in ("min_angle", "max_angle"))
         if not low <= high <= low + 2.0 * math.pi + 1e-3:
             raise (across or sensor).fail(
-                "min_angle to max_angle of at most a turn", f"{low:g} to {high:g}"
+                "min_angle up to max_angle, at most a full turn apart",
+                f"{low:g} to {high:g} rad",
             )
         count = None if across is None else across.given("samples")
         samples = 640 if count is None else count.whole(1, MAX_SAMPLES)
@@ -250,7 +253,8 @@ class Bodies:
         with blamed_on(sensor.value()):
             laser = LaserSpec(
                 type_name=kind,
-                # The rays of a laser lie around its forward axis.
+                # A `LaserSpec` centres its rays on the forward axis, so the mount turns by the
+                # middle of the angles in the file.
                 pose=compose(mount, Pose(0.0, 0.0, bearing)),
                 flipped=flipped,
                 fov=min(high - low, 2.0 * math.pi),
@@ -311,7 +315,7 @@ def frame_of(
     notes : Notes
         Collects frames that are not found.
     parent : Element, optional
-        Element in which this one stands, which may also be named.
+        Parent of the element, which `relative_to` may also name.
     """
     own = OWN if parent is None else OWN | {parent.attributes.get("name", "")}
     frame = Frame()
@@ -341,12 +345,15 @@ def frame_of(
             notes.add(
                 f"frame {name}",
                 element,
-                f'the frame "{shown(name)}" is not found; the pose counts in the '
+                f'the frame "{shown(name)}" is not found; the pose is read as a pose in the '
                 "parent",
             )
             return frame
         element = found
-    raise element.fail("frames that are not relative to each other", "a circle")
+    raise element.fail(
+        f"a chain of at most {MAX_CHAIN} frames relative to each other",
+        "a longer one, or a circle",
+    )
 
 
 def _pose(element: Element) -> Frame:

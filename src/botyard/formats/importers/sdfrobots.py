@@ -34,7 +34,7 @@ KINDS: Final = {
 }
 """Part of a plugin's name, in lower case without separators → drive."""
 TOP: Final = (1.0, 2.0)
-"""Top speeds of drives whose plugin has none, m/s and rad/s."""
+"""Top speeds of drives whose plugin states none, m/s and rad/s."""
 CAR: Final = (1.0, 0.5)
 """Wheelbase, m, and steering limit, rad, of gz-sim's AckermannSteering."""
 
@@ -49,7 +49,7 @@ class PluginDrive(NamedTuple):
     joints : WheelJoints
         Joints that the plugin names.
     given : frozenset of str
-        Elements of the plugin.
+        Names of the plugin's attributes and child elements.
     plugin : Element
         Plugin.
     """
@@ -102,7 +102,7 @@ def _driven(plugin: Element, kind: str, notes: Notes) -> Driven:
         most: float = math.inf,
         beyond: tuple[float, str] | None = None,
     ) -> float:
-        """Return the number of an element; a note names a number that is not kept."""
+        """Return the number of an element; if another number replaces it, add a note."""
         for name in names:
             value = plugin.given(name)
             if value is None:

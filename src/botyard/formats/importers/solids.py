@@ -1,4 +1,4 @@
-"""Solids in space: their poses, and what a horizontal plane cuts of them."""
+"""Solids in space: their poses, and the outlines in which a horizontal plane cuts them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Rotation(NamedTuple):
 
 
 UPRIGHT: Final = Rotation((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-"""Rotation that turns nothing."""
+"""Identity rotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def ball(x: float, y: float, z: float, stretch: float = 0.0) -> Polyhedron:
 
 
 def cut(solid: Polyhedron, frame: Frame, height: float) -> Outline:
-    """Return what a horizontal plane cuts of a convex solid; empty: nothing.
+    """Return the outline in which a horizontal plane cuts a convex solid; empty: no cut.
 
     Parameters
     ----------

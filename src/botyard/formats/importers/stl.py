@@ -18,6 +18,7 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Meter
 from botyard.formats.importers.shapes import MAX_SIDE
 from botyard.formats.importers.solids import Point, Polyhedron
+from botyard.names import shown
 
 HEAD: Final = 80
 TRIANGLE: Final = np.dtype([("floats", "<f4", 12), ("attribute", "<u2")])
@@ -46,7 +47,7 @@ def read_stl(path: Path, meter: Meter, scale: Point = (1.0, 1.0, 1.0)) -> Polyhe
     Raises
     ------
     ModelFileError
-        The file is no STL, or has more than `MAX_TRIANGLES` triangles.
+        The file is not STL, or has more than `MAX_TRIANGLES` triangles.
     """
     data = read_bytes(path, meter, ModelFileError)
     count = int.from_bytes(data[HEAD : HEAD + 4], "little")
@@ -57,9 +58,13 @@ def read_stl(path: Path, meter: Meter, scale: Point = (1.0, 1.0, 1.0)) -> Polyhe
     else:
         points = _of_text(data, path)
     if not (np.abs(points) <= MAX_SIDE).all():
-        raise ModelFileError(f"expected coordinates within ±{MAX_SIDE:g}", path)
+        raise ModelFileError(
+            f"expected coordinates within ±{MAX_SIDE:g}, "
+            f"found {float(np.abs(points).max()):g}",
+            path,
+        )
     meter.add("vertices", len(points))
-    # Triangles share corners; each stands once.
+    # Triangles share corners; each corner is stored once.
     corners, index = np.unique(points, axis=0, return_inverse=True)
     sides = index.reshape(-1, 3)
     pairs = np.concatenate([sides[:, [0, 1]], sides[:, [1, 2]], sides[:, [2, 0]]])
@@ -83,10 +88,18 @@ def _of_text(data: bytes, path: Path) -> NDArray[np.float64]:
         try:
             found.append([float(text) for text in match.groups()])
         except ValueError:
-            raise ModelFileError("expected numbers as corners", path) from None
+            raise ModelFileError(
+                "expected three numbers after vertex, found "
+                f'"{shown(match[0].decode("latin-1"), 80)}"',
+                path,
+            ) from None
         _check(len(found) // 3, path)
     if not found or len(found) % 3:
-        raise ModelFileError("expected an STL file: corners of triangles", path)
+        raise ModelFileError(
+            "expected an STL file, with three corners for each triangle, found "
+            f"{len(found)} corners",
+            path,
+        )
     return np.array(found, np.float64)
 
 

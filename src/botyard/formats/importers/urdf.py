@@ -3,7 +3,7 @@
 The drive follows from plugins of Gazebo, controllers of ros2_control, or the joints. The
 body is the part of the collision shapes between the floor and the plane of the highest
 lidar, as seen from above. Lasers follow from the sensors of Gazebo. `urdfkeys` has all
-elements; what a model in the plane cannot hold is noted line by line.
+elements. Notes with file and line name the parts that a model in the plane cannot hold.
 
 Source: the URDF specification (http://wiki.ros.org/urdf/XML).
 """
@@ -55,13 +55,13 @@ MAX_PARTS: Final = 500
 """Largest number of collision shapes of a robot."""
 XACRO: Final = b"http://www.ros.org/wiki/xacro"
 DECIMALS: Final = 6
-"""Decimals of corners, m: a robot file is read by people."""
+"""Number of decimals of corners, m, so that people can read the robot file."""
 LEVEL: Final = 1e-6
 """Tolerance of heights, m."""
 
 
 class Imported(NamedTuple):
-    """Robot model of a file.
+    """Robot model that a URDF file describes.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def read_urdf(
     except (BudgetError, ModelFileError):
         raise
     except WorldFileError as error:
-        # The elements of SDF are read as in worlds.
+        # The readers of SDF elements also read worlds, so they raise errors of worlds.
         raise ModelFileError(error.reason, error.path, error.line) from None
 
 
@@ -201,10 +201,11 @@ class _Reader:
         return Imported(spec, tuple(self._notes.texts))
 
     def _completed(self, robot: Element, name: str, spec: RobotSpec) -> RobotSpec:
-        """Return the model of the element ``robot_file`` with what the file changed since.
+        """Return the model in the element ``robot_file``, with later changes of the URDF.
 
-        The element is written with the file. A user may change joints, shapes, limits and
-        sensors afterwards: these changes are what a fresh description lacks.
+        botyard writes this element into each URDF file that it writes. A user may change joints,
+        shapes, limits and sensors of the file afterwards. The changes are the differences
+        between the file and a URDF written anew from the element's model.
         """
         found = [f for g in robot.named("gazebo") for f in g.named("robot_file")]
         if not found:
@@ -214,7 +215,7 @@ class _Reader:
         try:
             with blamed_on(element.value()):
                 own_table = parse_toml(element.text, name)
-                # The models of this computer are no part of a stranger's file.
+                # An untrusted file must not extend the models of this computer.
                 own_table.pop("extends", None)
                 own = robot_of(own_table, name)
                 fresh = to_urdf(own, name, whole=False).encode()
@@ -299,7 +300,7 @@ class _Reader:
                     raise tree.links[name].fail(
                         f"at most {MAX_PARTS} collision shapes", "more"
                     )
-                # Wheels may stand a little below the floor.
+                # There is no lower bound, because wheels may reach a little below the floor.
                 outline = solids.hull(
                     [
                         (round(x, DECIMALS) + 0.0, round(y, DECIMALS) + 0.0)
@@ -359,7 +360,7 @@ class _Reader:
                 f'lasers = [{{ type = "lms100", pose = [{pose.x:.4g}, {pose.y:.4g}, '
                 f"{deg(pose.th):.4g}] }}]",
             )
-        # A lidar without a tag still looks at its height.
+        # A lidar's link without a sensor tag still limits the height of the body.
         return heights or unseen
 
     def _laser(
@@ -372,7 +373,9 @@ class _Reader:
         floor: float,
     ) -> Iterator[float]:
         if link not in tree.frames:
-            raise sensor.fail("a sensor of a link", f'"{shown(link)}"')
+            raise sensor.fail(
+                "the name of the link that carries it", f'"{shown(link)}"'
+            )
         frame = tree.frames[link]
         if sensor.child("origin") is not None:
             frame = frame.compose(origin_of(sensor, self._notes))
@@ -388,7 +391,7 @@ class _Reader:
                 self._notes.add(
                     f"tilt {link}",
                     sensor,
-                    f'the laser on "{shown(link)}" is tilted; it is level here',
+                    f'the laser on "{shown(link)}" is tilted; botyard mounts it level',
                 )
 
     # -- drive
@@ -430,7 +433,8 @@ def _file(robot: Path, name: str) -> Path | None:
     folder = robot.resolve().parent
     if name.startswith("package://"):
         package, _, inner = name.removeprefix("package://").partition("/")
-        # A package's folder has its name, in the sources and where it is installed.
+        # The folder of a ROS package has the package's name, in the sources and where the
+        # package is installed.
         roots = [p for p in (folder, *folder.parents) if p.name == package]
         candidates = [root / inner for root in roots] + [folder / inner]
     else:
@@ -439,7 +443,7 @@ def _file(robot: Path, name: str) -> Path | None:
     for path in candidates:
         try:
             found = path.resolve()
-            # A stranger's file must not name files elsewhere.
+            # An untrusted file must not name files outside of these folders.
             if (
                 any(found.is_relative_to(r) for r in (*roots, folder))
                 and found.is_file()

@@ -58,7 +58,8 @@ class Wheels:
 def find_wheels(tree: Tree, commanded: Collection[str], floor: float) -> Wheels:
     """Return the driven and the steered wheels of a robot.
 
-    Wheels of casters are under an upright joint without limits, or their names say so.
+    Wheels of casters are left out: they are below an upright joint without limits, or their
+    names contain ``caster`` or ``swivel``.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def _is_caster(joint: Moving, commanded: Collection[str]) -> bool:
 
 
 def _has_wheel(joint: Moving, tree: Tree, floor: float) -> bool:
-    """Return whether the link of a joint is a wheel: it stands on the floor, or says so."""
+    """Return whether the link of a joint is a wheel: it reaches the floor, or is named so."""
     if "wheel" in joint.child.lower():
         return True
     corners = (
@@ -111,7 +112,7 @@ def _has_wheel(joint: Moving, tree: Tree, floor: float) -> bool:
 
 
 def radius_of(joints: Sequence[Moving], tree: Tree, floor: float) -> float | None:
-    """Return the radius of wheels, m: the height of their axle; None: there are none."""
+    """Return the mean radius of wheels, m: the heights of their joints; None: no wheels."""
     heights = [j.frame.at[2] - floor for j in joints]
     found = [h for h in heights if h > 1e-3]
     return sum(found) / len(found) if found else None
@@ -163,7 +164,7 @@ def by_joints(
     """Return the drive that the wheels suggest, and the origin of the robot.
 
     Two wheels next to each other are a differential drive, and steered wheels make a car
-    or a tricycle. A robot without wheels moves to all sides.
+    or a tricycle. A robot without wheels gets an omnidirectional drive.
     """
     fixed, steering = wheels.fixed, wheels.steering
     track = _track(fixed)
@@ -212,8 +213,8 @@ def by_joints(
     notes.add(
         "no wheels",
         robot,
-        f'"{shown(robot.attributes.get("name", ""))}" has no two driven wheels: its body '
-        "slides to all sides; legs and arms do not move",
+        f'"{shown(robot.attributes.get("name", ""))}" has fewer than two driven wheels: its '
+        "body slides in all directions; legs and arms do not move",
     )
     return Driven(Drive.OMNI, limits(top, top, turn)), Pose()
 
@@ -239,7 +240,7 @@ def _placed(
     has_limit: bool,
     has_rate: bool,
 ) -> tuple[Driven, Pose]:
-    """Return a drive with the wheelbase and the limits of its joints, and its origin."""
+    """Return a drive with the wheelbase and the limits of its joints, and the robot's origin."""
     places = {name: joint.frame.at[:2] for name, joint in tree.moving.items()}
     along, across = spread(joints, places)
     driven = with_four_wheels(driven, along, across)
@@ -247,7 +248,7 @@ def _placed(
         rolling = [tree.moving[n] for n in joints.rolling if n in tree.moving]
         driven = driven._replace(track=_track(rolling))
     if driven.steering is not None:
-        # The pair of wheels may be infeasible without the track.
+        # Without a track, two steered wheels became a tricycle; now the track is known.
         driven = with_wheelbase(driven, driven.steering.wheelbase)
     origin, base = axle(driven, joints, places)
     if driven.steering is None:
@@ -284,14 +285,15 @@ def _limited(
                     f'joint "{shown(joint.name)}": the limit {most:.4g} is cut to '
                     f"{MAX_STEERING:.4g} rad, 89°",
                 )
-        # A joint's limit is the angle of an inner wheel.
+        # A joint's limit is the angle of the wheel on the inner side of a turn.
         inner = min(max(angles), MAX_STEERING)
         track = driven.track if driven.kind is Drive.ACKERMANN else None
         limit = middle_angle(inner, abs(axle_of.wheelbase), track or 0.0)
     rates = [r for j in steered if (r := j.limit("velocity"))]
     if rates and not has_rate:
         rate = min(rates)
-    # The rate that botyard writes for a steering without limit.
+    # botyard writes this rate into URDF files for a steering axle without a limit of
+    # its rate.
     rate = 0.0 if rate >= MAX_STEERING_RATE else rate
     top = driven.limits.max_speed
     turn = top.a

@@ -56,7 +56,7 @@ class Moving(NamedTuple):
         return self.kind in ("continuous", "revolute") and abs(self.axis[2]) >= STEEP
 
     def limit(self, name: str) -> float | None:
-        """Return a value of its limits; None: the file has none."""
+        """Return a value of the joint's element ``limit``; None: the file has none."""
         limit = self.element.child("limit")
         value = None if limit is None else limit.given(name)
         return None if value is None else value.number()
@@ -129,7 +129,7 @@ def read_tree(robot: Element, notes: Notes) -> Tree:
     ------
     WorldFileError
         A joint names a link that does not exist, a link has two parents, or the links
-        are no tree with one root.
+        do not form a tree with one root.
     """
     links = _named(robot.named("link"))
     joints = _named(robot.named("joint"))

@@ -87,7 +87,7 @@ class Value:
         """
         value = _number(self.data)
         if value is None or not low <= value <= high or (above and value == low):
-            raise self.fail(_within(low, high, above))
+            raise self.fail(_within(low, high, above, value))
         return value
 
     def whole(self, low: int, high: int) -> int:
@@ -117,7 +117,8 @@ class Value:
         good = [v for v in found if v is not None and abs(v) <= bound]
         if not least <= len(found) <= most or len(good) != len(found):
             count = f"{least}" if most == least else f"{least} to {most}"
-            raise self.fail(f"{count} numbers")
+            is_far = least <= len(found) <= most and None not in found
+            raise self.fail(f"{count} numbers" + f" within ±{bound:g}" * is_far)
         return tuple(good)
 
     def pose(self) -> Pose:
@@ -205,10 +206,12 @@ def _in_words(data: object) -> str:
     return shown(data)
 
 
-def _within(low: float, high: float, above: bool) -> str:
-    if abs(low) >= MAX_NUMBER and high >= MAX_NUMBER:
+def _within(low: float, high: float, above: bool, found: float | None) -> str:
+    """Return the expected number in words; `found` is the number in the file, if it is one."""
+    is_far = found is not None and abs(found) > MAX_NUMBER
+    if abs(low) >= MAX_NUMBER and high >= MAX_NUMBER and not is_far:
         return "a number"
-    if high >= MAX_NUMBER:
+    if high >= MAX_NUMBER and not is_far:
         return f"a number {'greater than' if above else 'of at least'} {low:g}"
     if above:
         return f"a number greater than {low:g}, at most {high:g}"
