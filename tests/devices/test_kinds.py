@@ -394,7 +394,7 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
     ("text", "message"),
     [
         ('[[devices]]\ntype = "beecon"', 'no device "beecon"'),
-        ("[[devices]]\nrange = 3", 'expected a "type"'),
+        ("[[devices]]\nrange = 3", 'expected the key "type"'),
         ("[bumpers]\nfront = 9", "bumpers.front: expected 0 … 7, found 9"),
         (
             "[bumpers]\nfrond = 3",
@@ -407,7 +407,7 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
             'there is no key "buhmpers" here; did you mean "bumpers"?',
         ),
         ("devices = 3", "devices: expected a list, found a whole number"),
-        ("[[devices]]\ntype = 3", 'expected a "type"'),
+        ("[[devices]]\ntype = 3", 'expected the key "type"'),
         (
             "[fiducial_finder]\nfov_deg = nan",
             "fiducial_finder.fov_deg: expected a number, found nan",
@@ -514,7 +514,9 @@ def test_names_of_several_of_a_kind(pattern: str, place: Place, name: str) -> No
 
 @pytest.mark.parametrize("pattern", ["{name}", "{0}", "{", "{type.real}"])
 def test_patterns_of_names_are_checked_where_they_are_declared(pattern: str) -> None:
-    with pytest.raises(ModelError, match=re.escape("expected a name with {number}")):
+    with pytest.raises(
+        ModelError, match=re.escape("expected a name with no fields but {number}")
+    ):
         devices.RosMessage(
             topic=pattern, type_name="std_msgs/Bool", fields=lambda s, r: {}
         )

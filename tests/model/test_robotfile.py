@@ -693,7 +693,8 @@ def test_errors_tell_devices_of_one_kind_apart() -> None:
         parse_robot(f'extends = "p3dx"\n{one}{one}x = 1', "r")
 
     with pytest.raises(
-        ModelError, match='devices: expected a "type" in each, found one with kind, x'
+        ModelError,
+        match='devices: expected the key "type" in each table, found one with kind, x',
     ):
         parse_robot(f'extends = "p3dx"\n{one}[[devices]]\nkind = "gps"\nx = 1', "r")
 

@@ -48,8 +48,8 @@ class Optics:
     Attributes
     ----------
     pace : float
-        Time by which a beam is later than another one at a bearing lower by 1 rad, s/rad;
-        negative for a lidar that turns clockwise; 0: all beams at one instant.
+        Delay of a beam for each rad by which its bearing exceeds the bearing of another
+        beam, s/rad; negative for a lidar that turns clockwise; 0: all beams at one instant.
     white_range : float
         Range at which a white surface is just detected head-on, m; 0: each surface is
         detected.
@@ -125,7 +125,7 @@ class Bundle:
 
     @property
     def n_readings(self) -> int:
-        """Number of readings that the group gives: of all beams for each echo."""
+        """Number of readings: one for each echo of each beam, or 1 if `shortest`."""
         return 1 if self.shortest else self.count * self.optics.echoes
 
     @property

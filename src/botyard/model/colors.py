@@ -24,7 +24,7 @@ _X11_ONLY: Final = {
     "violetred": "#d02090",
     "lightslateblue": "#8470ff",
 }
-"""RGB components of X11 names that CSS lacks. Pillow knows only the CSS names."""
+"""Equal CSS names or RGB components of X11 names that CSS lacks; Pillow knows only CSS names."""
 
 
 def rgb(name: str) -> tuple[int, int, int]:

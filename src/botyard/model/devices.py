@@ -106,7 +106,8 @@ CARRIED: Final[Mapping[str, str]] = MappingProxyType(
 Layer = Literal["laser", "sonar"]
 """Layers of the page that draw the hit points of beams.
 
-``laser`` is a filled area around one origin; ``sonar`` is a line for each bundle.
+``laser`` is a filled area around one origin; ``sonar`` is a line for each bundle (beams
+from one origin).
 """
 
 S = TypeVar("S", bound="DeviceSpec")
@@ -196,7 +197,8 @@ class Device(Generic[S, R]):
     part : str
         For kinds of the package whose objects the robot creates in the engine: the
         attribute (``electrics.battery``) with the object, or the objects, of the kind,
-        see `View.part_of_robot`. Empty: the robot adds `table` and `beams`.
+        see `View.part_of_robot`. Empty: the robot adds the rows of `table` and the `beams`
+        to the engine.
     table : type of Table, or None
         Columns of the state of the devices: each device has a row, `View.memory`, which
         is saved with the world. A table with a method ``act(engine, dt)`` acts in every
@@ -281,9 +283,10 @@ class Device(Generic[S, R]):
         if self.layer is not None and (
             self.beams is None or self.layer not in get_args(Layer)
         ):
+            beams = "no beams" if self.beams is None else "beams"
             raise ModelError(
                 f'device "{self.name}": expected beams and a layer of {get_args(Layer)}, '
-                f"found {self.layer!r}"
+                f"found {beams} and the layer {self.layer!r}"
             )
 
     def command(self, name: str) -> Command[S]:

@@ -76,8 +76,8 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
     Returns
     -------
     tuple of DeviceSpec
-        Devices in the same order. A table that describes the absence of its device
-        gives none.
+        Devices in the same order. An empty description, which stands for the
+        absence of a device, is left out.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
         if not isinstance(name, str):
             keys = ", ".join(map(shown, table)) or "no key"
             raise ModelError(
-                f'devices: expected a "type" in each, found one with {keys}'
+                f'devices: expected the key "type" in each table, found one with {keys}'
             )
 
         if name in CARRIED:

@@ -1,4 +1,4 @@
-"""Check of the parts of a robot model that follow from its kind of drive."""
+"""Check of the parts of a robot model that depend on its kind of drive."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def check_drive(spec: DriveParts) -> None:
     # UMBmark's model of unequal wheels needs two wheels on one axle.
     if spec.wheel_ratio != 1.0 and not spec.kinematics.measures_by_pair:
         raise ModelError(
-            f"robot {spec.name}: odometry.wheel_ratio needs two "
-            "driven wheels (drive diff, skid or ackermann)"
+            f"robot {spec.name}: odometry.wheel_ratio needs two driven wheels (drive "
+            f"diff, skid or ackermann), found the drive {spec.drive.name.lower()}"
         )
 
     drive = spec.drive.name.lower()
@@ -94,11 +94,12 @@ def check_drive(spec: DriveParts) -> None:
             f"robot {spec.name}: expected at most {MAX_TRAILERS} trailers, found "
             f"{len(spec.trailers)}"
         )
-    # Trailers follow exactly, and weigh nothing.
+    # Trailers follow their hitch exactly and have no mass, so they need a body that the
+    # engine moves without forces.
     if spec.trailers and (spec.dynamics is not None or not spec.kinematics.drives):
         raise ModelError(
             f"robot {spec.name}: trailers: expected a robot with a drive and without "
-            "dynamics"
+            f"dynamics, found {'one with dynamics' if spec.dynamics else 'no drive'}"
         )
 
     steering = spec.steering

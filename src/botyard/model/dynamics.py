@@ -143,7 +143,8 @@ class DynamicsSpec:
     restitution : float
         Coefficient of restitution, 0 to 1: share of the impact speed that comes back.
         In a contact, the product of both coefficients counts. Walls have 1. A mover
-        gives a body no more energy than at twice its own contact speed.
+        (a body without mass) gives a body at most the kinetic energy that the body would
+        have at twice the mover's speed in the contact.
     linear_damping, angular_damping : float
         Share of the velocity that is lost in a second, 0 to 1, in addition to friction.
     controller : PoseController

@@ -85,7 +85,7 @@ class Electrics(Protocol):
     temperature: int
     """Temperature of the board, °C; −128: no sensor."""
     temperature_warning: bool
-    """Fault flag of the board."""
+    """Flag of the board for a fault by high temperature."""
     estop_pressed: bool
     """Whether the emergency stop button is pressed."""
     version: int

@@ -370,8 +370,8 @@ class FileTable(Generic[S]):
         spec : object
             The object.
         defaults : bool
-            Whether keys with default values are written. TOML has no null, so None is
-            not.
+            Whether keys with default values are also written. None is never written,
+            because TOML has no null.
         """
         table: dict[str, Any] = {}
         for c in self._columns:

@@ -4,7 +4,7 @@ The floor has no walls: robots drive over all of it. It has a colour, which sens
 look down see. Zones act on the robots in them, by the position of their origin.
 Pheromone fields are rasters of levels that robots raise and that evaporate.
 
-Costmaps of planners are something else; see `botyard.sim.floors`.
+Costmaps of planners are not part of the floor; see `botyard.sim.floors`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from botyard.errors import ArgumentError, ModelError
 from botyard.geometry import IDENTITY, Outline, Pose
 from botyard.model.colors import known_rgb
 from botyard.model.parameters import check_types, parameter, range_problems
-from botyard.names import is_name
+from botyard.names import MAX_NAME, is_name, shown
 
 Pixels = NDArray[np.uint8]
 MAX_PIXELS: Final = 16_000_000
@@ -167,7 +167,9 @@ class FloorZone:
             )
 
         if not all(math.isfinite(v) for corner in self.corners for v in corner):
-            raise ModelError("corners: expected finite numbers, found others")
+            raise ModelError(
+                f"corners: expected finite numbers, found {shown(self.corners, 200)}"
+            )
 
     @property
     def acts(self) -> bool:
@@ -220,7 +222,10 @@ class PheromoneField:
     def __post_init__(self) -> None:
         check_types(self)
         if not is_name(self.name):
-            raise ModelError(f'name: expected a name, found "{self.name[:80]}"')
+            raise ModelError(
+                f"name: expected 1 to {MAX_NAME} printable characters, "
+                f'found "{shown(self.name)}"'
+            )
         for problem in range_problems(self):
             raise ModelError(problem)
         _check_color(self.color)

@@ -137,8 +137,8 @@ class FourWheels:
     def measured(self, lever: float, has_rollers: bool) -> tuple[float, ...]:
         """Return the matrix from a displacement of the body to its odometry, row by row.
 
-        Wheels with errors of their diameters, which slip, travel farther or less than the
-        body; odometry takes the travel of all four for exact.
+        Wheels that slip, or have errors of their diameters, travel farther or less than the
+        body. Odometry computes with the travel of all four as if it were exact.
 
         Parameters
         ----------
@@ -148,7 +148,8 @@ class FourWheels:
         Returns
         -------
         tuple of float
-            Nine numbers: forward, left and turn, each by forward, left and turn.
+            Nine numbers: a row for each measured motion (forward, left, turn), with a
+            column for each true motion (forward, left, turn).
         """
         columns = []
         for unit in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)):

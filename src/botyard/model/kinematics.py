@@ -33,7 +33,7 @@ MAX_SPEED = 1000.0
 MAX_RAMP = 1e6
 """Largest acceleration of a model, m/s² and rad/s²."""
 SLIDE_TOLERANCE = 1e-9
-"""Greatest rounding of the velocity with which a skid-steered body slides, m/s."""
+"""Tolerance for rounding errors of the velocity with which a skid-steered body slides, m/s."""
 DEFAULT_TRACK = 2.0
 """Default distance between the driven wheels, m."""
 _SPEEDS = "m/s m/s rad/s"
@@ -167,7 +167,7 @@ class Kinematics:
 
     @property
     def motion(self) -> Drive:
-        """Kind of the drive whose motions these are, for `State.drive`."""
+        """Kind of the drive as which the engine moves the body (`State.drive`)."""
         return Drive.DIFF if self.kind is Drive.SKID else self.kind
 
     @property
@@ -202,7 +202,7 @@ class Kinematics:
 
     @property
     def counts_sideways(self) -> bool:
-        """Whether the wheels turn by a distance to the left."""
+        """Whether the driven wheels turn when the body moves to the left."""
         return self.kind is Drive.MECANUM
 
     @property
@@ -222,10 +222,10 @@ class Kinematics:
 
     @property
     def lever(self) -> float:
-        """Speed of a driven wheel on the floor by the turn rate of the body, m.
+        """Lever l of a turn, m: a driven wheel moves over the floor at l times the turn rate.
 
-        It is half the track, with scrubbing wheels half the effective track. On a Mecanum
-        drive it also has half the wheelbase.
+        The lever is half the track, or half the effective track if the wheels scrub. On a
+        Mecanum drive, half the wheelbase is added.
         """
         wheels = self.wheels
         if wheels is None:
@@ -393,7 +393,10 @@ class Kinematics:
     @property
     def _axle(self) -> Steering:
         if self.steering is None:
-            raise ModelError("kinematics: expected a drive with a steered axle")
+            raise ModelError(
+                "kinematics: expected a drive with a steered axle, "
+                f"found {self.kind.name.lower()}"
+            )
         return self.steering
 
     @property

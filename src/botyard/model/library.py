@@ -215,7 +215,7 @@ def _resolve(
     name : str
         Name of the model.
     built_in : bool
-        Whether the model is of the library or of a package. It then extends only models of these.
+        Whether the model is of the library or of a package. It then extends only such models.
         Any other model looks for its parent among the user's models first.
     depth : int
         Number of models that lead to this one by ``extends``.
@@ -245,7 +245,8 @@ def _resolve(
         if text is None:
             hint = did_you_mean(parent, (*_robot_texts(), *PACKAGED.names()))
             raise TableError(
-                "extends", f'expected a robot model, found "{shown(parent)}"{hint}'
+                "extends",
+                f'expected the name of a robot model, found "{shown(parent)}"{hint}',
             )
 
         if depth == MAX_PARENTS:

@@ -203,8 +203,8 @@ def wheel_joints(spec: RobotSpec) -> tuple[Joint, ...]:
 def steering_joints(spec: RobotSpec) -> tuple[Joint, ...]:
     """Return the joints of the steered wheels, left before right; empty without them.
 
-    Positions are angles of the wheels, rad, positive to the left. The wheels do not roll:
-    their turn does not follow from the state.
+    Positions are angles of the wheels, rad, positive to the left. The wheels have no
+    joints for rolling, because the state does not have their rotation.
     """
     kinematics, steering = spec.kinematics, spec.steering
     if steering is None:

@@ -413,7 +413,8 @@ class MapBuilder:
             area = bounds
 
         x0, y0, x1, y1 = arguments.array([area], "area", 4)[0].tolist()
-        # Obstacles of this call are checked as discs, so the walls stay the same.
+        # New obstacles are compared with each other as discs, so the array of walls needs
+        # no update in the loop.
         walls = np.array(self._segments).reshape(-1, 4)
         for _ in range(count):
             for _ in range(MAX_TRIES):
@@ -564,7 +565,7 @@ class MapBuilder:
             boxes=tuple(self._boxes),
             places=tuple(self._places),
             areas=tuple(self._areas),
-            # A robot without a home starts on its dock.
+            # Without a home, robots start at the first dock.
             start=next(
                 (
                     p.pose

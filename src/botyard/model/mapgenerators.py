@@ -323,7 +323,7 @@ def hall(
     Raises
     ------
     WorldError
-        The hall is too small, also for the obstacles.
+        The hall is too small, or has no space for the obstacles.
     """
     # The home at (1, 1) needs free space around it.
     if min(width, height) < 3.0:

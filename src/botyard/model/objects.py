@@ -37,7 +37,7 @@ class Offer:
         Rates of the object's state, Hz: while idle, and from the first command.
     children, joint_names, joint_positions : bool or None
         Whether these lists are published without a request; None: the default of the
-        message generation.
+        generation (version) of AMBF messages in use.
     """
 
     namespace: str = NAMESPACE

@@ -51,8 +51,8 @@ class Returns:
     obstacle : bool
         Whether robots collide with it.
     laser : int
-        Laser return: 0 invisible, 1 ordinary, 2 and more: bright, with that
-        reflectance.
+        Laser return: 0 invisible, 1 ordinary, 2 and more: bright. Pioneer packets report
+        a bright surface with the reflectance `laser` − 1.
     sonar : bool
         Whether sonar sees it.
     fiducial : int

@@ -109,7 +109,7 @@ class Solid:
 
 def corners_of(scene: Walls) -> NDArray[np.float64]:
     """Return the corners of the rasters that the map was traced from, (k, 2), m."""
-    # A mark may refer to walls that were removed since.
+    # An entry of `traced` may refer to walls that were removed since.
     found = [mark.corners for mark in scene.traced if mark.last <= len(scene.segments)]
     return np.concatenate([np.zeros((0, 2)), *found])
 
@@ -147,13 +147,13 @@ def is_drawn(scene: Walls) -> bool:
 def solids(scene: Walls, seen: Visible) -> list[Solid]:
     """Return the solid cells that the walls of a map were traced from.
 
-    A mark whose walls no longer outline cells of its raster, because walls were moved
-    or removed, gives no cells.
+    An entry of `traced` gives no cells if its walls no longer outline cells of its raster,
+    because walls were moved or removed.
 
     Parameters
     ----------
     scene : Walls
-        Map with the marks of its rasters (`traced`).
+        Map with the rasters that its walls were traced from (`traced`).
     seen : Visible
         Classes of walls that count. Cells whose walls have none of them are left out.
     """

@@ -29,7 +29,7 @@ class LaserScan:
         Bearings of the first and the last reading, and their spacing, rad, in the
         laser's frame.
     scan_time : float
-        Time between two scans, s: of the measurement rate, at least a step.
+        Time between two scans, s: the period of the measurement rate, at least one step.
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
@@ -169,7 +169,7 @@ class GripperState(NamedTuple):
     lift_up, lift_down : bool
         The lift is at its upper or lower end.
     inner_beam, outer_beam : bool
-        The beam is broken.
+        An object interrupts the break beam.
     """
 
     open: bool

@@ -172,9 +172,10 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
 def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
     """Return the keys of a robot file that describe the robot's devices.
 
-    Each device before the first one of a kind that occurs again gets a table under its
-    own key, and all others go into one list: a reader puts tables before lists, so the
-    order stays. A file that extends another replaces its list and each of its tables.
+    Devices before the first one whose kind occurs several times get a table each, with the
+    kind as its key. All further devices go into the list ``[[devices]]``. A reader puts such
+    tables before the list, so the order is kept. A file that extends another replaces the
+    other's list and each of its tables.
 
     Parameters
     ----------
@@ -336,8 +337,8 @@ def to_table(spec: RobotSpec, *, defaults: bool = False) -> dict[str, Any]:
     spec : RobotSpec
         The model.
     defaults : bool
-        Whether the file has all keys of the robot, also with default values, such as a file
-        that extends another model.
+        Whether keys with default values are also written. A file that extends another
+        model needs them to override the other's values.
     """
     table = _ROBOT.write(spec, defaults=defaults) | {
         "lasers": [

@@ -44,7 +44,7 @@ class Fleet(Protocol):
 
     @property
     def readings(self) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-        """Ranges (m) and returns of all range sensors after the last step."""
+        """Ranges, m, and laser returns of all range sensors after the last step."""
         ...
 
     @property
@@ -96,12 +96,12 @@ class Fleet(Protocol):
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Whether the last step measured each range sensor, (n,), as in `placed`."""
+        """Whether each range sensor measured in the last step, (n,), in the order of `placed`."""
         ...
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of the range sensors measured in the last step, by key.
+        """Slices of `readings`, by key, of the range sensors that measured in the last step.
 
         The object stays the same while these sensors are the same.
         """
@@ -130,7 +130,7 @@ class Fleet(Protocol):
         ...
 
     def measure(self, keys: Iterable[Hashable]) -> None:
-        """Measure with these range sensors now, unless the step did so.
+        """Let range sensors measure now, unless they have measured in the last step.
 
         Keys are (robot, kind, index).
         """
@@ -143,7 +143,7 @@ class Fleet(Protocol):
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """Return the slice of a sensor in `readings`, by its key.
 
-        The result is None if the sensor was not measured in this step.
+        The result is None if the sensor did not measure in the last step.
         """
         ...
 
@@ -311,7 +311,7 @@ class RobotPort(Protocol):
         ...
 
     def reset_pose(self) -> None:
-        """Queue a return to the start pose, at rest, with odometry zero."""
+        """Queue a return to the start pose, at rest, with the odometry of the start."""
         ...
 
     def set_pose(self, pose: Pose) -> None:
@@ -330,7 +330,7 @@ class RobotPort(Protocol):
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue one coordinate of the true pose.
+        """Queue a change of one coordinate of the true pose.
 
         Parameters
         ----------

@@ -83,9 +83,10 @@ class BodyColumns(Protocol):
 
     @property
     def steer(self) -> NDArray[np.float64]:
-        """Wheels, (n, 7), or no rows: the first column has steering angles, rad.
+        """State of wheels, (n, 7); without rows if no body steers or has Mecanum wheels.
 
-        Of Mecanum drives it has the distance to the left by odometry, m.
+        The first column has steering angles, rad; for Mecanum drives, the distance to the
+        left by odometry, m.
         """
         ...
 

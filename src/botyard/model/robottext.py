@@ -69,7 +69,7 @@ def tables_equal(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
     a, b : object
         Plain data: mappings, lists, numbers and texts. Missing values equal None.
     tolerance : float
-        Greatest difference of numbers as a part of them, for example by rounding.
+        Greatest relative difference of two numbers, for example by rounding.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return all(tables_equal(a.get(k), b.get(k), tolerance) for k in {*a, *b})
@@ -83,7 +83,7 @@ def tables_equal(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
 
 
 def merged(own: Any, before: Any, after: Any) -> Any:
-    """Return a value with the changes between two others (a merge of three).
+    """Return a value with the changes between two other values (three-way merge).
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ def merged(own: Any, before: Any, after: Any) -> Any:
                 kept[key] = value
         return kept
     lists = [v for v in (own, before, after) if isinstance(v, list | tuple)]
-    # Corners of an outline belong together; poses and speeds have single values.
+    # Lists of numbers, such as poses, are merged element by element. Lists of lists, such
+    # as the corners of an outline, are replaced as a whole.
     is_flat = len(lists) == 3 and not any(isinstance(v, list | tuple) for v in after)
     if is_flat and len({*map(len, lists)}) == 1:
         return [merged(*three) for three in zip(own, before, after, strict=True)]

@@ -74,7 +74,7 @@ class Place:
         # Patterns of plug-ins may contain any format syntax.
         except (LookupError, ValueError, AttributeError) as error:
             raise ModelError(
-                "ros: expected a name with {number}, {type}, {others} or {several}, "
+                "ros: expected a name with no fields but {number}, {type}, {others} and {several}, "
                 f'found "{shown(pattern)}"'
             ) from error
 
@@ -123,7 +123,7 @@ class Rays(NamedTuple):
 
 
 class ScanArrays(NamedTuple):
-    """Mark of a topic whose message is a sensor_msgs/LaserScan made from the beams' ranges.
+    """Declaration that a topic's message is a sensor_msgs/LaserScan with the beams' ranges.
 
     The message has a range and an intensity for each beam; the intensity is the laser return.
 
@@ -152,7 +152,7 @@ class ScanArrays(NamedTuple):
         returns : (n,) int16
             Laser returns.
         range_min : float
-            Minimum range, m, which nearer objects read.
+            Minimum range, m, which the laser reads for nearer objects.
         """
         short = ranges.astype(np.float32)
         return (
@@ -176,7 +176,7 @@ def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.fl
 
 
 class EndPoints(NamedTuple):
-    """Mark of a topic whose message (`CLOUDS`) has the end points of the device's beams.
+    """Declaration that a topic's message (`CLOUDS`) has the end points of the device's beams.
 
     Attributes
     ----------

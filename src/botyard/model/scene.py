@@ -122,8 +122,8 @@ def _empty(columns: int) -> Float2D:
     return np.zeros((0, columns))
 
 
-# Old pickles of returns have no material. Kernels are made of the module of the class, which
-# therefore imports nothing for this.
+# Old pickles of `Returns` have no material. The method is set here, because each import of
+# the class's own module would count as a source of the compiled kernels.
 Returns.__setstate__ = set_fields  # type: ignore[attr-defined]
 
 
@@ -150,8 +150,7 @@ class Scene:
         solid; the inside of other closed walls is a hall. Rows that no longer outline
         these cells count as other walls.
     points : (m, 2) float64 array
-        Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution)
-        (decisions, "Comparing").
+        Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution).
     resolution : float
         Edge of a point's square, m.
     boxes : tuple of BoxObject

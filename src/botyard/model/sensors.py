@@ -285,7 +285,7 @@ class Transducer:
     pose : Pose
         Mounting in the robot's frame, m and rad.
     connected : bool
-        Whether it is connected. An unconnected slot always reads the largest range.
+        Whether it is connected. An unconnected transducer always reads the largest range.
     range_min, range_max, fov, noise : float or None
         Values that replace the values of the ring, see `SonarSpec`; None: as the ring.
     """

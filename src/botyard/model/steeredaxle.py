@@ -31,7 +31,7 @@ class Steering:
     Attributes
     ----------
     wheelbase : float
-        Place of the steered axle in front of the fixed one, m; negative: behind it, as
+        Distance of the steered axle in front of the fixed one, m; negative: behind it, as
         on a forklift. A steering angle to the left then turns the robot to the right.
     limit : float
         Greatest steering angle to both sides, rad.

@@ -114,7 +114,7 @@ def trace(
     origin: Pose = Pose(),
     allow: Callable[[int], None] | None = None,
 ) -> tuple[Float2D, tuple[TracedCells, ...]]:
-    """Return the outlines of the solid cells of a raster, and their mark.
+    """Return the outlines of the solid cells of a raster, and a record of the raster.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def trace(
     segments : (k, 4) float64
         Outlines x1, y1, x2, y2 in the frame of the world, m: `Scene.segments`.
     traced : tuple of TracedCells
-        One mark of all these segments: `Scene.traced`.
+        One entry for all these segments: `Scene.traced`.
     """
     segments = place_segments(
         mask_to_segments(solid, allow or _any_number) * edge, origin

@@ -96,8 +96,9 @@ def steady_radii(
 ) -> tuple[float, ...] | None:
     """Return the radii on which the bodies of a train drive a circle without end, m.
 
-    The hitch is a behind the origin of a body on the radius R, and at a right angle to it;
-    the axle of the trailer, on R₁, is d from the hitch at a right angle to that axle:
+    The origin of a body drives on the radius R, and its hitch is at the distance a behind
+    the origin. The axle of the trailer is at the distance d behind the hitch, and drives on
+    the radius R₁:
 
         R₁² = R² + a² − d²
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from botyard.model.kinematics import Drive, Kinematics
 
-# Kernels are made of the module of `Kinematics`; these functions are for drawing only.
+# These functions are for drawing only. They are not methods of `Kinematics`, because each
+# change of its module makes it necessary to compile the kernels again.
 
 
 def fixed_places(kinematics: Kinematics) -> tuple[tuple[float, float], ...]:
