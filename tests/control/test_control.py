@@ -281,7 +281,7 @@ def test_what_is_placed_takes_effect_at_once_while_time_stands_still(
 def test_one_that_fails_keeps_nothing_from_the_others(control: Control) -> None:
     with pytest.raises(
         WorldError,
-        match='1 of 2 bodies: no robot or box is named "bib"; did you mean "bob"',
+        match='1 of 2 bodies failed: no robot or box is named "bib"; did you mean "bob"',
     ):
         control.do(CHANGER, Place(to=(("bib", Pose()), ("bob", Pose(7.0, 0.0, 0.0)))))
 
@@ -327,7 +327,7 @@ def test_what_one_client_holds_no_other_client_takes(control: Control) -> None:
     assert held() == [1, 0] and sim.robots["ann"].truth.x != 7.0
     assert "bob" in sim.robots
     # Of several bodies, the others are held.
-    with pytest.raises(WorldError, match="1 of 2 bodies: ann: one holds it"):
+    with pytest.raises(WorldError, match="1 of 2 bodies failed: ann: one holds it"):
         control.do(other, Hold(names=("ann", "crate"), on=True))
     assert held() == [1, 1]
     # Its own client, and the user of the program, place it.
@@ -463,7 +463,7 @@ def test_the_dead_mans_switch(control: Control) -> None:
 def test_the_red_button_and_the_motors(control: Control) -> None:
     control.do(CHANGER, PressEmergencyStop(robots=("ann", "bob"), on=True))
     with pytest.raises(
-        WorldError, match="2 of 2 robots: ann: the motors cannot be enabled"
+        WorldError, match="2 of 2 robots failed: ann: the motors cannot be enabled"
     ):
         control.do(DRIVER, EnableMotors(robots=("ann", "bob"), on=True))
 

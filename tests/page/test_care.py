@@ -80,7 +80,7 @@ def test_one_robot_that_cannot_keeps_nothing_from_the_others(
     simulator.wait(lambda: not any(r.motors_on for r in robots.values()))
     one.button("Motors on: 3").click()
     simulator.wait(lambda: robots["r1"].motors_on and robots["r2"].motors_on)
-    toast(one, "1 of 3 robots: r0: the motors cannot be enabled")
+    toast(one, "1 of 3 robots failed: r0: the motors cannot be enabled")
     assert not simulator.do(lambda: robots["r0"].motors_on)
 
 

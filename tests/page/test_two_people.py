@@ -43,7 +43,7 @@ def test_a_robot_in_the_hand_of_another_person_is_not_dragged(browser: Browser) 
         other.js("__sim.selection.set(['ann', 'bob'])")
         other.drag((2, 0), (4, 0))
         expect(
-            other.tab.get_by_text("1 of 2 bodies: ann: page 1 holds it")
+            other.tab.get_by_text("1 of 2 bodies failed: ann: page 1 holds it")
         ).to_be_visible()
         simulator.wait(
             lambda: [name for name in simulator.robot_servers.control.held] == ["ann"]

@@ -285,7 +285,7 @@ def test_one_that_is_gone_keeps_nothing_from_the_others(
             {"name": n, "x": 9.0, "y": 14.0 + k, "th": 0.0}
             for k, n in enumerate(others)
         ]
-        with pytest.raises(ValueError, match=r'1 of 3 bodies: .*"nobody"'):
+        with pytest.raises(ValueError, match=r'1 of 3 bodies failed: .*"nobody"'):
             client.ask("move", to=there)
         run.wait(lambda: sim.robots["ann"].truth.x == 9.0)
         run.wait(

@@ -107,11 +107,12 @@ def check_robot_count(control: Site, number: int) -> None:
     WorldError
         There would be more than `MAX_ROBOTS`.
     """
-    # Counts all robots, because steps become slower whoever added them.
+    # Count all robots, because each robot makes the steps slower, regardless of its source.
     there = len(control.sim.robots)
     if there + number > MAX_ROBOTS:
         raise WorldError(
-            f"clients may add robots up to {MAX_ROBOTS}, there are already {there}"
+            f"clients may add robots up to {MAX_ROBOTS}, there are already {there} "
+            f"and {number} more are requested"
         )
 
 
@@ -295,7 +296,7 @@ class AddRobots(Operation[Future[AddedRobots]]):
 
 
 def _free_ones(sim: Simulation, spec: RobotSpec, wanted: Sequence[Pose]) -> list[Pose]:
-    """Return places, those that something stands at replaced by the nearest free ones."""
+    """Return places; an occupied one is replaced by the free place nearest to it."""
     if not wanted:
         return []
     is_free = sim.core.engine.trial(on_trial(spec))

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from botyard.api.arguments import found
 from botyard.control.adding import describe_robots
 from botyard.control.caller import Caller
 from botyard.control.holds import HOLD_TIMEOUT_S, check_hand, hold, release
@@ -69,7 +70,8 @@ class Remove(Operation[None]):
         if there:
             robot_host.remove(there)
             for gone in there:
-                # A later robot of this name must not inherit drivers or origin.
+                # A later robot of this name must not inherit its driver, or the source that
+                # added it.
                 control.driven.pop(gone, None)
                 control.spawned.pop(gone, None)
                 control.of_world.discard(gone)
@@ -143,7 +145,7 @@ class Place(Operation[None]):
 
 def _placement(value: Any, what: str, /) -> tuple[str, Pose]:
     if not isinstance(value, tuple) or len(value) != 2:
-        raise ArgumentError(f"{what}: expected a name and a pose")
+        raise ArgumentError(f"{what}: expected a name and a pose, found {found(value)}")
     return name(value[0], what), a_pose(value[1], what)
 
 
@@ -232,7 +234,7 @@ class Hold(Operation[None]):
 class Reset(Operation[None]):
     """Return some or all robots and boxes to their start poses, at rest.
 
-    Their odometry is then zero. With `spawned`, the robots that this source added are
+    Their odometry is then as at the start. With `spawned`, the robots that this source added are
     removed first; without `starts`, nothing else is done.
 
     Parameters

@@ -1,7 +1,7 @@
 """Clients and ROS topics of a running simulator, for operators (`Census`).
 
-Servers register functions that describe their clients. They are called only while an
-operator looks, so a client costs nothing else.
+Servers register functions that describe their clients. These functions are called only
+while an operator views the list of clients, so otherwise the description costs no time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ClientFacts:
     protocol, address : str
         Its protocol, and its address.
     caller : int
-        Identity of `Caller.key` of its operations; 0: it performs none.
+        ``id`` of the `Caller.key` of its operations; 0: it performs none.
     about : str
         Further description, such as the name of a ROS node.
     robot : str

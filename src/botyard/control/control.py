@@ -193,8 +193,8 @@ class Control(Site):
         # The journal names the caller for all commands that the operation issues.
         with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
-        # Settle after the undo context, which needs the state before the change takes
-        # effect.
+        # Apply queued changes after the undo context, which needs the state before the
+        # change takes effect.
         if operation.settles and caller.settles:
             self.settle()
 

@@ -119,7 +119,8 @@ class Drive(Operation[None]):
         if why:
             raise WorldError(f"{shown(self.robot)}: the motors are off: {why}")
         port = robot.port(caller.source)
-        # The new driver will only release its own claim.
+        # Release the claim of the former driver here, because a driver later releases only
+        # its own claim.
         if driver is not None and driver.source != caller.source:
             robot.release(driver.source)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from botyard.api.arguments import found
 from botyard.control.caller import Caller
 from botyard.control.holds import check_hand
 from botyard.control.operation import (
@@ -46,12 +47,14 @@ def a_twist(value: Any, what: str, /) -> Twist:
         The value is not three finite numbers within the engine's range.
     """
     if not isinstance(value, (tuple, list)) or len(value) != 3:
-        raise ArgumentError(f"{what}: expected three numbers, m/s, m/s and rad/s")
+        raise ArgumentError(
+            f"{what}: expected three numbers, m/s, m/s and rad/s, found {found(value)}"
+        )
     try:
         twist = Twist(*map(float, value))
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
-            f"{what}: expected three numbers, m/s, m/s and rad/s"
+            f"{what}: expected three numbers, m/s, m/s and rad/s, found {found(value)}"
         ) from None
 
     # The command checks the range of the twist.

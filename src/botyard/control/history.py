@@ -37,7 +37,8 @@ class Branch(Operation[Moment]):
     The world returns to the last stored moment at or before a simulated time (s).
     Clients keep their connections, claims and subscriptions; their robots stop and wait
     for the next command. Robots that did not exist at that moment are removed, and
-    their clients disconnected. Robots that were removed since return without clients.
+    their clients disconnected. Robots that were removed after that moment come back,
+    without clients.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Holds: bodies that a client has in its hand, which no other client may take meanwhile."""
+"""Holds: a client holds a body, for example while its user drags the body.
+
+No other client may then place, remove or hold the body.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,10 @@ from botyard.errors import NotNowError
 from botyard.names import shown
 
 HOLD_TIMEOUT_S: Final = 30.0
-"""Time limit of a hold, s of wall time: a client that does not place the body for so long
-has left it."""
+"""Time limit of a hold, s of wall time.
+
+The hold ends if the client has not placed the body for this time.
+"""
 
 
 def hold(control: Site, body: str, caller: Caller, timeout: float) -> None:

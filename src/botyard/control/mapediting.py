@@ -145,7 +145,7 @@ def without_walls(scene: Scene, kept: NDArray[np.bool_]) -> Scene:
     """
     if kept.all():
         return scene
-    # Rows before each row that stay, also behind the last row.
+    # For each row, the number of kept rows before it; a last entry counts all kept rows.
     number_of = np.concatenate([[0], np.cumsum(kept)]).tolist()
 
     def moved(walls: Sequence[SpecialWalls]) -> tuple[SpecialWalls, ...]:

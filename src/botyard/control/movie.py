@@ -51,12 +51,12 @@ class WriteMovie(Operation[Future[Path]]):
     movie : str
         Stem of the file; empty: the program chooses it.
     format : str
-        One of `FORMATS`; empty: the usual one.
+        One of `FORMATS`; empty: MP4 if this installation supports it, otherwise WebP.
     speed : float
         Simulated seconds per second of the movie.
     fps : float
-        Frames per second; 0: 25, but at most the rate of moments.
-    width : int
+        Frames per second; 0: 25, but no more frames than there are stored moments.
+        width : int
         Width of the picture, pixels.
     theme : str
         One of `THEMES`.
@@ -72,7 +72,7 @@ class WriteMovie(Operation[Future[Path]]):
     format: str = argument(_one_of(FORMATS), "")
     speed: float = argument(real(*SPEEDS), 1.0)
     fps: float = argument(real(0.0, MAX_FPS), 0.0)
-    """Frames per second; 0: 25, but at most the rate of moments."""
+    """Frames per second; 0: 25, but no more frames than there are stored moments."""
     width: int = argument(count(*WIDTHS), 1000)
     theme: str = argument(_one_of(THEMES), "light")
     follow: str = argument(name, "")

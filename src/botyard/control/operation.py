@@ -3,8 +3,8 @@
 Each operation is a frozen dataclass. Its fields are its arguments, which the
 constructor validates; `perform` carries it out. `OPERATIONS` is the table of all
 operations. Adapters (the page, ROS, Pioneer clients, AMBF) translate requests of their
-peers into operations, and pass them to `botyard.control.control.Control`. Only this
-class checks permissions.
+peers into operations, and pass them to `botyard.control.control.Control`, the only class
+that checks permissions.
 """
 
 from __future__ import annotations

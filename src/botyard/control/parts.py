@@ -304,7 +304,7 @@ class RobotHost(Protocol):
 
     @property
     def arrived(self) -> Sequence[Robot]:
-        """Names of the robots that the current map has added."""
+        """Robots that the current map has added."""
         ...
 
     def port_of(self, robot: str) -> int:
@@ -442,7 +442,7 @@ class Painter(Protocol):
 
 
 class Filming(NamedTuple):
-    """Movie in progress."""
+    """Movie in progress: its name, and the part that is finished, 0 to 1."""
 
     name: str
     part: float
@@ -457,9 +457,9 @@ class Filmer(Protocol):
         ...
 
     def start(self, wish: Any) -> Future[Path]:
-        """Start to make a movie; return a future of its path.
+        """Start to make a movie, and return a future of its path.
 
-        Return a future of its path.
+        `wish` is the operation `botyard.control.movie.WriteMovie`, with its arguments.
 
         Raises
         ------
@@ -499,9 +499,9 @@ class Recordings(Protocol):
         ...
 
     def start(self, wish: Any) -> Path:
-        """Start a recording next to the log file; return its path.
+        """Start a recording next to the log file, and return its path.
 
-        Return its path.
+        `wish` is the operation `botyard.control.recording.StartRecording`, with its arguments.
 
         Raises
         ------
@@ -555,7 +555,7 @@ class TrafficPart(Protocol):
 
     @property
     def version(self) -> int:
-        """Number of the run and of its paths, which changes with them; 0 before the first."""
+        """Counter that changes with each run and with its paths; 0 before the first run."""
         ...
 
     @property

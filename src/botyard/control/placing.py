@@ -129,7 +129,7 @@ class FindPlaces(Operation[Future[tuple[Pose, ...]]]):
 
 
 class _Search:
-    """Test of places for robots of one model, which also avoids the places that it has taken."""
+    """Test of places for robots of one model; a place that it accepts is then occupied."""
 
     def __init__(self, sim: Simulation, spec: RobotSpec) -> None:
         self._sim = sim
@@ -152,7 +152,7 @@ class _Search:
         region = 0 if cell is None else int(floor.labels[cell[1], cell[0]])
         if region:
             return region
-        # The robot does not fit at the home: the largest region counts.
+        # The robot does not fit at the home, so the largest region of the floor is used.
         sizes = np.bincount(floor.labels[floor.labels > 0].ravel())
         return int(sizes.argmax()) if len(sizes) else 0
 
@@ -174,7 +174,7 @@ class _Search:
         return int(self._floor.labels[cell[1], cell[0]]) == self._region
 
     def can_take(self, pose: Pose) -> bool:
-        """Return whether a place is reached, free, and apart from the taken places."""
+        """Return whether a place can be reached, is free, and keeps apart from accepted places."""
         return (
             self.is_reached(pose)
             and self._occupied.is_clear(pose, self._radius, self._body.parts)
@@ -182,7 +182,7 @@ class _Search:
         )
 
     def take(self, pose: Pose) -> bool:
-        """Take a place if it is free; return whether it was."""
+        """Accept and occupy a place if it is free; return whether it was free."""
         if not self.can_take(pose):
             return False
         self._occupied.add(pose, self._radius, self._body.parts)

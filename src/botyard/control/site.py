@@ -97,7 +97,7 @@ class Site:
         self.wall: Callable[[], float] = time.monotonic
         """Function that returns monotonic wall time, s, for the dead-man switch."""
         self.estimators: list[Callable[[str, Pose], bool]] = []
-        """Functions that tell a robot's programs an estimated pose, one for each interface.
+        """Functions that pass an estimated pose to a robot's programs, one for each interface.
 
         They return whether the interface has the robot.
         """
@@ -278,7 +278,7 @@ def for_each(
         if len(items) == 1:
             # The error of a single item needs no summary.
             raise failed[0]
-        raise WorldError(f"{len(failed)} of {len(items)} {what}: {failed[0]}")
+        raise WorldError(f"{len(failed)} of {len(items)} {what} failed: {failed[0]}")
 
 
 __all__ = ["Site", "for_each"]

@@ -175,7 +175,7 @@ class GrantSector(_OnTraffic, Operation[Permit]):
         NotNowError
             No run is going on.
         WorldError
-            Another robot holds a sector in conflict with it; the robot has no such
+            Another robot holds a sector in conflict with it, or the robot has no such
             sector.
         """
         return self.part(control).grant(self.robot, self.sector)
@@ -185,8 +185,8 @@ class GrantSector(_OnTraffic, Operation[Permit]):
 class RevokeSector(_OnTraffic, Operation[Permit]):
     """Take back the permission of a robot for a sector, and for all sectors after it.
 
-    It needs a supervisor of the simulator, not one over ROS. Its grants for this robot
-    then wait until a user grants it a sector.
+    The supervisor must be a part of the simulator, not a program that is connected over ROS.
+    Its further grants for this robot wait until a user grants the robot a sector.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class GoTo(Operation[None]):
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Perform the operation.
+        """Give the robot the controller ``go_to`` with the goals, or remove its controller.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class SetPoseEstimate(Operation[None]):
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Tell the pose.
+        """Pass the pose to the programs of the robot.
 
         Raises
         ------
@@ -252,7 +252,7 @@ def _nearest(robot: Robot, places: Iterable[Goal]) -> Goal:
 
 
 def _queued(robot: Robot, queue: bool) -> tuple[Goal, ...]:
-    """Return the goals that a robot has not reached yet, if others follow them."""
+    """Return the goals that a robot has not reached yet if `queue` is set, otherwise none."""
     program, trip = robot.simulation.core.programs.by_robot.get(robot.name), robot.trip
     if not queue or program is None or trip is None:
         return ()
@@ -297,7 +297,8 @@ def _nearest_each(
     places : sequence of goals
         Places, m.
     before : mapping of str to sequence of goals
-        Goals that a robot reaches before; by default it starts where it is.
+        Goals that each robot reaches first, in order: it starts from the last of them. By
+        default it starts where it is.
     """
     starts = {
         robot.name: ((before or {}).get(robot.name) or [robot.truth[:2]])[-1]

@@ -2,8 +2,8 @@
 
 Changes of other clients stay. `Undoing.watch` stores for each operation the information
 to undo it: the former pose of a placed body, the properties of a removed body to create
-a similar one, the former map. To undo a step returns the step that redoes it, so redo
-is undo of an undo.
+a similar one, the former map. Undoing a step yields the step that redoes it, so a redo is
+the undo of an undo.
 
 A body that another client has placed since stays where it is, and the result reports
 this. A body that has only driven is put back. A restored robot has its name, start,
@@ -423,7 +423,10 @@ class _Before:
     version: int = 0
 
     def done(self, control: Site) -> list[Part]:
-        """Return undo parts for the bodies that the operation has really changed."""
+        """Return undo parts for the changes that the operation has made.
+
+        Call it after the operation; bodies that it has not changed are left out.
+        """
         parts: list[Part] = []
         if self.placed is not None and self.placements is not None:
             parts.append(self.placed.changed(control, self.placements))

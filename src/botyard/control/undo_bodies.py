@@ -33,7 +33,14 @@ from botyard.sim.simulation import Robot, Simulation
 class Spot(Kept):
     """Former state of a body that a client has placed.
 
-    The odometry is set for a robot that was sent home: its pose, and its frame.
+    Attributes
+    ----------
+    pose : Pose
+        True pose.
+    odometry : (Pose, Pose) or None
+        For a robot that was sent home: its pose by odometry, and the frame of the odometry.
+    others : int
+        Number of placements of the body by other clients so far.
     """
 
     pose: Pose

@@ -47,7 +47,7 @@ class Sent(Part):
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Sent:
-        """Note the controllers of robots before an operation replaces them."""
+        """Return a part with the controllers of robots, before an operation replaces them."""
         sim = control.sim
         programs = sim.core.programs.by_robot
         return cls(
@@ -122,7 +122,7 @@ class Charged(Part):
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Charged:
-        """Note the charges of robots before an operation sets them."""
+        """Return a part with the charges of robots, before an operation sets them."""
         robots = control.sim.robots
         return cls(
             {

@@ -31,7 +31,7 @@ class TrafficChanged(Part):
     text : str
         Description of the change, for messages.
     version : int
-        Run that was changed, after the change.
+        `botyard.control.parts.TrafficPart.version` after the change.
     back, again : Operation
         Operations that undo and redo the change.
     """

@@ -28,7 +28,15 @@ from botyard.sim.simulation import Simulation
 
 @dataclass
 class MapReplaced(Part):
-    """Undo part for a map that another map has replaced."""
+    """Undo part for a map that another map has replaced.
+
+    Attributes
+    ----------
+    replaced : Replaced
+        The former map.
+    by : str
+        Name of the map that replaced it; empty: the map was removed.
+    """
 
     replaced: Replaced
     by: str

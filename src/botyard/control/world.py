@@ -45,7 +45,7 @@ class LoadMap(Operation[Future[bool]]):
     map : str
         Name of a shipped map, or a file in one of the allowed folders.
     reserve : bool
-        Whether loads without it are refused from now on.
+        Whether loads without `reserve` are refused from now on.
     reserved : bool
         Whether a reservation applies to this caller.
     """
@@ -67,8 +67,8 @@ class LoadMap(Operation[Future[bool]]):
         maps = control.part(control.maps, NO_MAPS)
         if control.map_master and self.reserved and not self.reserve:
             raise DeniedError(
-                "the loading of maps is reserved (master mode): expected a load that "
-                "reserves it (Pioneer: operation 2), or its end (operation 3)"
+                "the loading of maps is reserved (master mode): expected a load with "
+                "reserve (Pioneer: operation 2), or the end of the reservation (operation 3)"
             )
 
         # Only `FreeMaps` ends a reservation.
