@@ -334,7 +334,7 @@ def test_libraries_log_through_ours_and_at_a_rate(
     assert text.count("Traceback") == 4 * logs.LIBRARY_BURST
     assert text.count("asyncio: Invalid bytes") == logs.LIBRARY_BURST
     assert (
-        "ERROR   asyncio: again (and 595 more messages of this kind)" in text
+        "ERROR   asyncio: again (and 595 more messages of asyncio)" in text
         and "nobody" not in text
     )
     assert capfd.readouterr() == ("", "")

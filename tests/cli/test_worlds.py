@@ -132,7 +132,10 @@ def test_a_scenarios_settings_and_options_hold_unless_the_command_line_says_othe
         ),
         ("robot-factory: [../x.p]", "options.robot-factory[0]: expected"),
         ("fast: 3", "options.fast: expected true or false, found a whole number"),
-        ('robot-name: "a\\nb"', 'options.robot-name: expected a name, found "a\\nb"'),
+        (
+            'robot-name: "a\\nb"',
+            'options.robot-name: expected 1 to 64 printable characters, found "a\\nb"',
+        ),
         ("3", "options: expected keys and values, found a whole number"),
     ],
 )

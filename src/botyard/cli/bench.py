@@ -158,9 +158,9 @@ def _titles() -> Sequence[str]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    """Return a line of CSV without its line end.
+    """Return a line of CSV, without the line end.
 
-    Names of policies may contain commas.
+    Cells with commas, such as some names of policies, are quoted.
     """
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
@@ -200,8 +200,8 @@ def _run(
     except BotyardError as error:
         place = codeload.place_of(
             error
-            # The error has no place in the policy's code if the policy passed bad
-            # arguments.
+            # Line of the policy's code that raised the error; empty if botyard raised it
+            # because the policy returned invalid actions.
         )
         raise CommandLineError(
             f"--policy {name}: {error}{place and f' ({place})'}"

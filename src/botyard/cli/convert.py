@@ -30,7 +30,7 @@ TARGETS = (".map", ".yaml", ".yml")
 TOOL_OK, TOOL_USAGE, TOOL_INPUT, TOOL_OUTPUT = 0, 1, 2, 3
 """Exit statuses of AMRISim's map converter."""
 USUAL_M = 1.0
-"""Size of a pixel above which its unit is probably mistaken, m."""
+"""Largest usual size of a pixel, m. A larger value was probably meant in mm."""
 
 
 def _formats_help() -> str:
@@ -363,7 +363,7 @@ def bitmap_tool(
     name = input_name or bare
     if not resolution > 0.0:
         click.echo(
-            f"convertBitmapToArMap: -r: expected mm a pixel, found {resolution:g}",
+            f"convertBitmapToArMap: -r: expected mm per pixel, above 0, found {resolution:g}",
             err=True,
         )
         return TOOL_USAGE

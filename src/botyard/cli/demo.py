@@ -130,7 +130,7 @@ def command(
     if name is None:
         if headless:
             raise CommandLineError(
-                f"--headless: expected NAME, one of {', '.join(SHOWS)}"
+                f"--headless: expected NAME, one of {', '.join(SHOWS)}, found none"
             )
         print_table(
             ("demo", "what it shows"), [(n, s.sentence) for n, s in SHOWS.items()]

@@ -202,7 +202,7 @@ def _of_ros() -> Iterator[Finding]:
     try:
         Environment.read()
     except WorldError as error:
-        yield Finding("warn", f"{error}; --ros2 refuses it")
+        yield Finding("warn", f"{error}; botyard run --ros2 fails with this setting")
 
     for remark in Environment.unserved():
         yield Finding("warn", f"ROS 2: {remark}")

@@ -146,7 +146,9 @@ def command(address: str, laser: bool) -> None:
     Works with any Pioneer-protocol robot.
     """
     if not sys.stdin.isatty():
-        raise CommandLineError("drive: expected a terminal on standard input")
+        raise CommandLineError(
+            "drive: expected a terminal on standard input, found a file or a pipe"
+        )
     host, port = parse_address(address, port=8101)
     console = Console()
     with contextlib.ExitStack() as stack:

@@ -66,7 +66,7 @@ class Held(Protocol):
 
     @property
     def error(self) -> BaseException:
-        """Exception that ends this call alone when it is raised in the call."""
+        """Exception to raise in the call. It ends only this call, not the program."""
 
 
 class _Interrupts:
@@ -111,8 +111,9 @@ class _Interrupts:
         reacted.
         """
         self._insists = ""
-        """Exception to raise in the main thread: ``call`` ends the current call, ``all`` the
-        program.
+        """Exception to raise in the main thread; empty: none.
+
+        ``call`` ends the current call of user code, ``all`` the program.
         """
         self._is_told = False
         """Whether the main thread was requested to leave its current call."""
@@ -207,7 +208,7 @@ class _Interrupts:
         self._insist("call")
 
     def _held(self) -> Held | None:
-        """Return the call that keeps the main thread from its event loop."""
+        """Return the call of user code that keeps the main thread from its event loop."""
         return (
             None
             if self.is_heard

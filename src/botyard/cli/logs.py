@@ -1,8 +1,9 @@
 """Log output to stderr or to a rotating file (LOG-001 … LOG-004).
 
 The file is rotated at a size or on request; five old files are kept. A thread writes
-the lines, so that a full or slow disk, or a paused terminal, costs log lines but never
-delays the simulation. The number of lost lines is reported with the next written line.
+the lines, so that a full or slow disk, or a paused terminal, never delays the simulation.
+Lines that cannot be written in time are lost. The number of lost lines is reported with
+the next written line.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ INDENT: Final = "    "
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message of a log record, with the page that answers a warning."""
+    """Return the message of a log record; for a warning, with the page that explains it."""
     page = page_of_warning(record)
     return f"{record.getMessage()} (see {page})" if page else record.getMessage()
 
@@ -344,7 +345,7 @@ class Libraries(logging.Handler):
             return
 
         others = self._left_out.pop(name, 0)
-        more = f" (and {others} more messages of this kind)" if others else ""
+        more = f" (and {others} more messages of {name})" if others else ""
         text = f"{name}: {record.getMessage()}{more}"
         self._logs.handle(
             logging.LogRecord(

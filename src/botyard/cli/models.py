@@ -178,7 +178,7 @@ def import_model(
 
         data = expanded(file, arguments, budget)
     elif arguments:
-        raise CommandLineError("--argument needs a xacro file")
+        raise CommandLineError(f"--argument needs a {XACRO} file, found {file}")
     found = read_urdf(file, budget, data=data, controllers=controllers, height=height)
     for remark in found.remarks:
         click.echo(f"botyard: warning: {escaped(remark)}", err=True)

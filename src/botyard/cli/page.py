@@ -48,7 +48,7 @@ def greet(
     asks : bool
         Whether to show the start dialog.
     ready : callable
-        Return the line to print after the start dialog.
+        Returns the line to print after the user has answered the start dialog.
     """
     if asks:
         desk, models = page.desk, [c.model for c in o.robots] or ["p3dx"]
@@ -130,8 +130,7 @@ class _Starter:
         """
         robot_servers = self._robot_servers
         for robot in request.robots:
-            # Check all models first, so that a typing error does not leave half of the
-            # robots.
+            # Check all models first: with a misspelt model, no robot must be added.
             robot_servers.find_model(robot.model)
         if request.map:
             await asyncio.wrap_future(self._desk.load_map(request.map, USER))

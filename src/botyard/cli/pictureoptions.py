@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from botyard.errors import ArgumentError, CommandLineError
+from botyard.names import shown
 from botyard.pictures.options import PictureOptions, picture_options
 from botyard.pictures.palette import COLORS, THEMES
 
@@ -161,7 +162,8 @@ def chosen_picture(*, scans: tuple[str, ...], **options: Any) -> PictureOptions:
     """
     if {"on", "off"} & set(scans) and len(scans) > 1:
         raise CommandLineError(
-            "--scans: expected on, off, or names of robots, found a mixture"
+            "--scans: expected on, off, or names of robots, found "
+            f"{shown(' '.join(scans))}"
         )
 
     # Robots named "on" or "off" cannot be selected; the words would be ambiguous.

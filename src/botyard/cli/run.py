@@ -90,7 +90,7 @@ def run(o: RunOptions, context: click.Context) -> int:
     Parameters
     ----------
     o : RunOptions
-        Options of the command line, before the world's own.
+        Options of the command line, without the options that the world file sets.
     context : click.Context
         Context that knows which options were given.
 

@@ -36,13 +36,14 @@ async def show(
     o : RunOptions
         Options of the command.
     ready : callable
-        Return the line that announces the page with this URL, or no page.
+        Returns the line to print when the simulation runs. Its argument is the URL of
+        the page; None: there is no page.
     rest : collection of str
-        Interfaces that are off.
+        Names of the interfaces that are not started.
     prepare : callable
-        Called with the parts before the ports open.
+        Called with the assembled simulator (`botyard.app.assembly`) before its ports open.
     on_page : callable
-        Called with the parts and the page before the page is opened in a browser.
+        Called with the assembled simulator and its page, before a browser opens the page.
 
     Returns
     -------

@@ -16,8 +16,8 @@ from botyard.cli.runoptions import with_some_options
 from botyard.errors import CommandLineError
 from botyard.names import escaped
 
-# A typing mistake in the unit, such as 5000h, would otherwise run for days before it
-# draws.
+# With a wrong unit, such as 5000h, the simulation would otherwise run for days before
+# the picture is drawn.
 MAX_AT_S: Final = 1e6
 """Maximum simulated time before the picture, s."""
 OPTIONS: Final = (

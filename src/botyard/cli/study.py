@@ -178,7 +178,8 @@ def _carry_out(
     study.folder.check_table()
     runs = study.left(only_failed=only == "failed")
 
-    # More processes than runs would only cost their start. On a cluster, Ray decides.
+    # More processes than runs would take time to start without any use. On a cluster, Ray
+    # chooses the number.
     if ray is None:
         workers = min(workers or os.cpu_count() or 1, max(1, len(runs)))
     if as_json:

@@ -83,7 +83,7 @@ def compile_first() -> None:
     from botyard.processes.compiling import watch
     from botyard.traffic.compare import compile_kernels
 
-    # Compilation takes up to minutes, which a silent pipe or log would not explain.
+    # Report the compilation also if stderr is not a terminal, because it can take minutes.
     watch.always = True
     compile_kernels()
     watch.finish()

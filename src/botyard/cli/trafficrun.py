@@ -46,6 +46,7 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
     CommandLineError
         The file is not valid.
     """
+    from botyard.api.arguments import found
     from botyard.formats.base import read_bytes
     from botyard.formats.budget import Budget, Meter
     from botyard.formats.jsonfile import loads
@@ -59,7 +60,9 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
         raise CommandLineError(f"--grants: {error}") from None
 
     if not isinstance(data, list):
-        raise CommandLineError(f"--grants: {path}: expected [[step, robot], …]")
+        raise CommandLineError(
+            f"--grants: {path}: expected a list [[step, robot], …], found {found(data)}"
+        )
     for k, row in enumerate(data):
         if not (
             isinstance(row, list)
@@ -267,7 +270,7 @@ def _check_run(o: dict[str, Any]) -> None:
     ):
         raise CommandLineError(
             "--page: expected --on-robots, --ros1, --ros-master or --ros2, and neither "
-            "--compat nor --record; the page records"
+            "--compat nor --record; the page itself can record the run"
         )
 
     for option, given in (

@@ -138,7 +138,7 @@ def _start_helper() -> Child | None:
 
 
 def _wait_for(helper: Child | None) -> None:
-    """Wait for the helper process, and report its compilation like this process's own."""
+    """Wait for the helper process; if it compiles kernels, report this on stderr."""
     if helper is None:
         return
     from botyard.processes.compiling import watch

@@ -1,8 +1,8 @@
-"""Expansion of xacro files, in a process of their own.
+"""Expansion of xacro files in a separate process.
 
 xacro evaluates Python expressions of the file, so a file is a program of its author. A
 process with limits of time and memory keeps a mistake in it, such as a macro that calls
-itself, from stopping the simulator; it is no protection from an evil author.
+itself, from stopping the simulator. It does not protect from a malicious author.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def expanded(file: Path, arguments: Sequence[str], budget: Budget) -> bytes:
             stdin=subprocess.DEVNULL,
             timeout=MAX_SECONDS,
             check=False,
-            # Relative names of a description count from its own folder.
+            # Relative file names in a xacro file refer to its folder.
             cwd=file.resolve().parent,
         )
     except (OSError, ValueError) as error:
         raise ModelFileError(f"cannot be read: {error}", file) from None
     except subprocess.TimeoutExpired:
         raise ModelFileError(
-            f"expected macros that expand within {MAX_SECONDS} s, found longer ones",
+            f"expected macros that expand within {MAX_SECONDS} s, found macros that take longer",
             file,
         ) from None
     if done.returncode:
@@ -102,7 +102,11 @@ def expanded(file: Path, arguments: Sequence[str], budget: Budget) -> bytes:
             reason = "expected includes and macros that end, found ones that contain themselves"
         raise ModelFileError(f"xacro: {reason[:MAX_ERROR]}", file)
     if len(done.stdout) > budget.bytes:
-        raise ModelFileError(f"expected at most {budget.bytes} bytes of URDF", file)
+        raise ModelFileError(
+            f"expected macros that give at most {budget.bytes} bytes of URDF, "
+            f"found {len(done.stdout)} bytes",
+            file,
+        )
     return done.stdout
 
 
