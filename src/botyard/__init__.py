@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from botyard.sim.simulation import Robot, Simulation
     from botyard.worlds.worlds import Worlds
 
-# Module of each public name: it is imported on first use.
+# Module that defines each public name; it is imported on the first use of the name.
 _MODULE_OF = {
     "BoxObject": "model.obstacles",
     "DynamicsSpec": "model.dynamics",
@@ -149,7 +149,7 @@ __all__ = [
 ]
 
 
-# A type checker would accept any attribute if it saw `__getattr__`.
+# Hide `__getattr__` from type checkers, which would otherwise accept any attribute.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Final
 from botyard.cli import interrupts
 
 GC_THRESHOLD: Final = 10_000
-"""Number of new objects at which the garbage collector runs."""
+"""Number of new objects after which Python's garbage collector runs."""
 
 
 def main() -> None:
@@ -33,8 +33,9 @@ def main() -> None:
 def _open_standard_streams() -> None:
     """Open the null device for each standard stream that the parent process has closed.
 
-    Otherwise the next file or socket would get its number, and messages of this process
-    and its children would go there. Python has no object for a closed stream.
+    Otherwise the next file or socket that this process opens would get the number of the
+    closed stream, and messages would be written to it. For a closed stream, the object in
+    `sys` is None.
     """
     if os.name != "posix":
         return
@@ -45,7 +46,8 @@ def _open_standard_streams() -> None:
     ):
         if getattr(sys, name) is not None:
             continue
-        # The system gives the lowest free number, and lower ones are open by now.
+        # The system assigns the lowest free number. Lower numbers are open by now, so it is
+        # `number`.
         os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 

@@ -1,7 +1,7 @@
-"""Pages of the docs that answer errors: the only table, and its lookup.
+"""Table of the documentation pages that explain errors, and its lookup.
 
-The command line names the page below an error, and the log behind a warning. Lines that
-raise errors know nothing of the pages.
+The command line prints the page below an error, and the log behind a warning. Code that
+raises errors does not refer to pages.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from botyard.errors import escaped
 
 
 class Row(NamedTuple):
-    """Errors that one page answers.
+    """Rule: errors of a class with certain words in the message, and the page for them.
 
     Attributes
     ----------
     kind : str
-        Name of the class of the errors, or of one of its base classes; ``log`` for
-        warnings of the log.
+        Name of the class of the error, or of one of its base classes; ``log`` for warnings
+        of the log.
     words : str
-        Part of the message; empty: any message.
+        Text that the message contains; empty: any message.
     page : str
-        Page, relative to ``docs/``, with the section that answers.
+        Page, relative to ``docs/``, with the section that explains the error.
     """
 
     kind: str
@@ -90,7 +90,7 @@ PAGES: Final = (
     Row("FormatError", ".svg", "formats/svg.md"),
     Row("FormatError", ".urdf", "formats/urdf.md"),
     Row("FormatError", ".xacro", "formats/urdf.md"),
-    # Gazebo's worlds and Stage's have one suffix.
+    # Worlds of Gazebo and of Stage have the same suffix; only Gazebo's are XML.
     Row("WorldFileError", "not XML", "formats/sdf.md"),
     Row("FormatError", ".world", "formats/stage.md"),
     Row("FormatError", "ArMap", "formats/armap.md"),
@@ -126,11 +126,11 @@ PAGES: Final = (
     Row("log", "it is left out", "howto/adding.md"),
     Row("log", "no ROS master", "howto/ros.md#ros-1"),
 )
-"""Rows in the order of the search: the first that fits counts."""
+"""Rules in the order of the search: the first that fits an error is used."""
 
 
 def with_page(error: BaseException, message: str) -> str:
-    """Return the text that a user reads: the message, and the page that answers it.
+    """Return the text that a user reads: the message, and the page that explains it.
 
     Parameters
     ----------
@@ -142,14 +142,14 @@ def with_page(error: BaseException, message: str) -> str:
     Returns
     -------
     str
-        The message; with a second line ``See: docs/…`` if a page answers it.
+        The message, with a second line ``See: docs/…`` if there is a page for it.
     """
     page = page_of(error, message)
     return escaped(message) + (f"\nSee: {page}" if page else "")
 
 
 def page_of(error: BaseException, message: str) -> str:
-    """Return the page that answers an error, as a path in a checkout; "" if none does.
+    """Return the page that explains an error, as a path in the repository; "": no page.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ def page_of(error: BaseException, message: str) -> str:
 
 
 def page_of_warning(record: logging.LogRecord) -> str:
-    """Return the page that answers a warning of the log; "" if none does.
+    """Return the page that explains a warning of the log; "": no page.
 
     Parameters
     ----------
     record : logging.LogRecord
-        Line of the log. A warning that reports an error has the page of the error.
+        Record of the log. A warning that reports an error has the page of the error.
     """
     if record.levelno < logging.WARNING:
         return ""

@@ -1,8 +1,9 @@
 """Exceptions of botyard.
 
-Each message names the location, the expected and the found value. Exit statuses follow
-AMRISim's table (feature table, area EXIT). An exception carries the status with which
-the command line ends if nothing handles it. This module imports nothing of botyard.
+Each message names the location, the expected and the found value. An exception has the
+exit status with which the command line ends if no code handles the exception. Exit
+statuses are the statuses of AMRISim (``EXIT`` in the table of features). This module
+imports no other module of botyard.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ class ExitCode(IntEnum):
     """Exit statuses of the program (feature table EXIT-001…014)."""
 
     OK = 0
-    # Status of botyard's client commands; it is not in AMRISim's table.
+    # Status of botyard's client commands (`PeerError`); AMRISim does not have it.
     PEER = 1
-    # Status for a recording that cannot be read; it is not in AMRISim's table either.
+    # Status for a recording that cannot be read; AMRISim does not have it.
     UNREADABLE = 2
     MODELS_MISSING = 234
     ROS_MASTER = 235
@@ -46,9 +47,9 @@ def escaped(text: str) -> str:
     Parameters
     ----------
     text : str
-        Untrusted text. A line break becomes ``\n``, a control character ``\x1b``, a
-        mark of direction ``\u202e``. Printable characters of all languages are not
-        changed.
+        Untrusted text. For example, a line break becomes ``\n``, the escape character
+        ``\x1b``, and a bidirectional control ``\u202e``. Printable characters of all
+        languages are not changed.
     """
     if text.isprintable():
         return text
@@ -64,7 +65,7 @@ class BotyardError(Exception):
     Attributes
     ----------
     exit_code : ExitCode
-        Status with which the command line ends if nothing handles the error.
+        Status with which the command line ends if no code handles the error.
     """
 
     exit_code: ExitCode = ExitCode.WORLD_INIT
@@ -158,8 +159,8 @@ class ModelFileError(FormatError):
 class BudgetError(FormatError):
     """A file exceeds a limit for reading (`botyard.formats.budget.Budget`).
 
-    An error raised by a reader is also an error of its format (`budget_error`), and has
-    the exit code of the format.
+    An error that a reader raises has a second base class, the error of the format that it
+    reads (`budget_error`), and the exit code of that error.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ class BudgetError(FormatError):
     limit : str
         Name of the limit, as in ``--max-read``.
     found : float
-        Amount found before counting stopped.
+        Amount in the file, as far as it was counted: a reader stops at the limit.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class ModelBudgetError(BudgetError, ModelFileError):
 
 
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
-    """Return the subclass of `BudgetError` and of a format's error.
+    """Return the class that derives from `BudgetError` and from a format's error.
 
     The class is created if necessary, once for each format.
 
@@ -281,9 +282,9 @@ class ArgumentError(WorldError, ValueError):
 
 
 class WorldFaultError(ArgumentError):
-    """Some worlds of `Worlds` got a command, parameter or state that is not valid.
+    """In a batch of worlds (`Worlds`), some got an invalid command, parameter or state.
 
-    All other worlds continue.
+    The other worlds of the batch continue.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ class WorldFaultError(ArgumentError):
 
 
 class UnknownNameError(WorldError, KeyError):
-    """No object in the world has this name, or it was removed; also a KeyError."""
+    """No object in the world has this name, or the object was removed; also a KeyError."""
 
     def __str__(self) -> str:
         """Return the message without the quotes that KeyError adds."""
@@ -349,9 +350,9 @@ class CommandLineError(BotyardError):
 
 
 class KeptFileError(BotyardError):
-    """A file exists that this program did not write.
+    """A file would be overwritten that botyard did not write.
 
-    The file is not overwritten (exit code 255).
+    The file is kept (exit code 255).
 
     Parameters
     ----------
@@ -373,7 +374,7 @@ class KeptFileError(BotyardError):
 
 
 class BusyFileError(KeptFileError):
-    """Another writer, in this or another process, has the file open (exit code 255).
+    """The file is being written by another recording or simulator (exit code 255).
 
     Parameters
     ----------
@@ -470,7 +471,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def __getattr__(name: str) -> type[Warning]:
-    # The name in releases before 0.2; release 0.3 removes it.
+    # `DoubtWarning` is the name in releases before 0.2; release 0.3 removes it.
     if name == "DoubtWarning":
         warnings.warn(
             "DoubtWarning has a new name: PlacementWarning",

@@ -1,7 +1,7 @@
 """Optional dependencies ("extras"): their modules, purpose and installation.
 
-This is the only registry. At start-up, the command line checks with this registry that
-the needed extras are installed. Features that depend on an extra check this also when a
+This registry is the only one. At start-up, the command line uses it to check that the
+needed extras are installed. Features that depend on an extra also check it when a
 Python program calls them. ``botyard doctor`` prints the registry.
 """
 
@@ -29,9 +29,9 @@ class Extra:
     modules : tuple of str
         Modules of the extra; it counts as installed if all of them are found.
     purpose : str
-        Purpose, for users.
+        Feature that needs the extra, as text for users.
     remark : str
-        Additional hint for users who lack the extra.
+        Additional hint for users who have not installed the extra.
     """
 
     modules: tuple[str, ...]
@@ -100,7 +100,8 @@ def is_there(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
-        # A module loaded in an unusual manner, such as by a test, has no spec.
+        # A module that was put into `sys.modules` without an import, such as by a test,
+        # has no spec.
         return module in sys.modules
 
 
@@ -144,8 +145,7 @@ def _checkout() -> Path | None:
         # (PEP 610).
         text = importlib.metadata.distribution("botyard").read_text("direct_url.json")
         url = urlparse(json.loads(text)["url"]) if text else None
-    # Metadata may be missing or broken; the command for the package index is then
-    # right.
+    # If metadata is missing or broken, pip installs from the package index.
     except (
         importlib.metadata.PackageNotFoundError,
         OSError,

@@ -2,8 +2,8 @@
 
 Axes follow REP-103: x forward, y left, angles counter-clockwise. A pose ``(x, y, th)``
 is the transform ``T_a_b`` from coordinates in frame *b* to frame *a*: metres, metres,
-radians. Plain floats and tuples, no arrays: the engine's kernels have their own
-compiled versions.
+radians. The functions work on floats and tuples, not on arrays; the kernels of the engine
+have their own compiled versions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Pose(NamedTuple):
 
 
 class WorldPose(Pose):
-    """True pose, in the world frame, which is the map frame (`Robot.truth`)."""
+    """True pose in the world frame, which is also the frame of the map (`Robot.truth`)."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Unit conversions and angle wrapping; the only place that defines their rules.
+"""Conversion of units, and wrapping of angles; no other module defines their rules.
 
 Inside botyard, all values are SI (metres, radians, seconds, volts). Millimetres,
 degrees and the Pioneer protocol's scaled integers appear only at the interfaces, which
@@ -22,8 +22,7 @@ def mm(metres: float) -> float:
     Parameters
     ----------
     metres : float
-        Length, m. The result is not rounded: see `to_int_wrapped` for counts on the
-        wire.
+        Length, m. The result is not rounded; see `to_int_wrapped` for integers in messages.
     """
     return metres * 1000.0
 
@@ -31,8 +30,8 @@ def mm(metres: float) -> float:
 def from_mm(millimetres: float) -> float:
     """Convert millimetres to metres.
 
-    The function divides, so that whole millimetres give the float nearest to the
-    decimal value.
+    The function divides by 1000 instead of multiplying by 0.001: whole millimetres then
+    give the float nearest to the decimal value.
 
     Parameters
     ----------
@@ -98,16 +97,16 @@ def clamp(value: float, low: float, high: float) -> float:
 
 
 def to_int_wrapped(value: float, bits: int) -> int:
-    """Truncate towards zero and wrap into a signed integer, like a counter on the wire.
+    """Truncate towards zero and wrap into a signed integer, as counters in messages do.
 
-    Values that are not finite give 0, so that no reading can break a report.
+    Values that are not finite give 0, so that each reading can be sent.
 
     Parameters
     ----------
     value : float
-        Number in units of the wire.
+        Number in units of the protocol.
     bits : int
-        Width of the integer.
+        Number of bits of the integer.
 
     Returns
     -------
@@ -123,15 +122,15 @@ def to_int_wrapped(value: float, bits: int) -> int:
 def to_int_saturated(value: float, low: int, high: int) -> int:
     """Round to the nearest integer and limit to [`low`, `high`].
 
-    NaN gives 0 (limited).
+    NaN gives 0, limited to the range too.
 
     Parameters
     ----------
     value : float
-        Number in units of the wire, also an infinite one. A half is rounded to the even
+        Number in units of the protocol; it may be infinite. A half is rounded to the even
         neighbour.
     low, high : int
-        Least and greatest integer, such as the range of the field on the wire.
+        Least and greatest integer, such as the range of the field in a message.
     """
     if math.isnan(value):
         return int(clamp(0, low, high))

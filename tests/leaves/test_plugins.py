@@ -155,8 +155,8 @@ def test_packages_take_no_name_of_botyard_and_none_of_each_other(
     assert texts == sorted(
         [
             f'{one.noun} "both": expected one package that provides it, found {pair}; it is left out',
-            f'{one.noun} "{own}": botyard itself has one of this name, found another '
-            "one, math:pi of the package thief; it is left out",
+            f'{one.noun} "{own}": expected a name that botyard itself does not use, '
+            "found it in math:pi of the package thief; it is left out",
         ]
     )
     assert own not in one and one.find(own) is None

@@ -48,7 +48,7 @@ def found(value: object) -> str:
     Parameters
     ----------
     value : object
-        Value of a caller, of any type; it is cut, escaped and kept on one line.
+        Value that a caller passed, of any type. Its text is escaped and cut to one line.
     """
     if _is_numpys(value, "ndarray"):
         return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
@@ -107,8 +107,8 @@ def number(
         except (TypeError, ValueError, OverflowError):
             x = math.nan
 
-        # A failed conversion has become NaN, which is not finite, so all errors share
-        # one text.
+        # NaN stands for a failed conversion and is not finite, so all errors have the same
+        # message.
         if math.isfinite(x) and low <= x <= high and not (above and x == low):
             return x
 
@@ -337,7 +337,7 @@ def place(value: object, what: str) -> Pose:
 def triple(
     values: tuple[object, object, object], *what: str
 ) -> tuple[float, float, float]:
-    """Return three finite numbers as floats; `what` holds their names, for the error.
+    """Return three finite numbers as floats; `what` are their names for the error.
 
     Raises
     ------
@@ -361,8 +361,8 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
     Raises
     ------
     ArgumentError
-        `value` is neither, or contains numbers that are not finite; the error names the
-        first one.
+        `value` is neither an array nor a sequence, or contains a number that is not
+        finite. The error names the first such pose.
     """
     import numpy as np
 
@@ -372,8 +372,8 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
         and value.shape[1] == 3
         and value.dtype.kind in "fiu"
     ):
-        # Check the array as a whole: for thousands of robots, a call per row would take
-        # most of the time.
+        # Check the whole array at once: with thousands of robots, a call of `pose` for each
+        # row would be slow.
         wrong = np.flatnonzero(~np.isfinite(value).all(axis=1))
         if not len(wrong):
             return [Pose(*row) for row in value.astype(np.float64).tolist()]
@@ -413,7 +413,7 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
     import numpy as np
 
     try:
-        # Make the array contiguous, because kernels read the memory directly.
+        # Kernels need a contiguous array.
         values = np.ascontiguousarray(value, np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
@@ -519,7 +519,7 @@ def unknown(
     Parameters
     ----------
     name : object
-        Value that was given as a name, perhaps of another type.
+        Value that a caller gave as a name; it may have any type.
     known : iterable of str
         Names that exist.
     what : str

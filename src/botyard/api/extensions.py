@@ -1,5 +1,4 @@
-"""Extension points: functions declared in a lower layer and implemented in a higher
-one.
+"""Extension points: functions declared in a lower layer, implemented in a higher layer.
 
 This is dependency inversion. The lower layer declares a function with `extension`:
 name, signature and docstring. The higher layer decorates its implementation with

@@ -20,10 +20,11 @@ class Listeners(Generic[T]):
     log : Logger
         Logger for exceptions.
     what : str
-        Source of the events, for the log.
+        Name of the event source, for the log.
     ends_failed : bool
-        Whether a listener that raises an exception is unregistered, for records that
-        must have no gap. Otherwise it is called again for the next event.
+        Whether a listener that raises an exception is unregistered. Use it for listeners
+        that record events, because a record must have no gap. Otherwise a failed
+        listener is called again for the next event.
     """
 
     def __init__(

@@ -5,8 +5,8 @@ The same rules apply to all groups of entry points:
 - Names are listed without importing a package.
 - A package cannot reuse a name of botyard, and two packages with one name exclude each
   other.
-- A package that fails stops nothing else: `Group.load_all` leaves it out with a warning
-  that names it, and `Group.find` raises the error of the group.
+- A package that fails does not affect others: `Group.load_all` leaves it out and logs a
+  warning that names it. `Group.find` raises the group's error.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _scan(
 ) -> Mapping[str, tuple[EntryPoint, ...]]:
     """Look through the installed packages for entry points of a group.
 
-    The result maps each name to its entry points: more than one if packages
-    contradict each other.
+    The result maps each name to its entry points. A name has more than one if several
+    packages provide different objects under it.
     """
-    # Other packages are installed now, so each problem is reported again.
+    # The installed packages have changed, so report each problem again.
     _warned.clear()
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=group):
@@ -65,7 +65,7 @@ def _scan(
 
 
 def _package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that provides an entry point; "" for botyard itself."""
+    """Return text such as " of the package NAME" for an entry point; "" if it has no package."""
     name = entry.dist.name if entry.dist is not None else ""
     return f" of the package {shown(name)}" if name else ""
 
@@ -83,8 +83,8 @@ class Group(Generic[T]):
     expected : str
         Description of the object that an entry point must provide, for messages.
     fits : callable
-        Gets the name and the loaded object; returns whether it is what is expected. It
-        may raise anything.
+        Called with the name and the loaded object. Returns whether the object is as
+        `expected`. It may raise any exception.
     error : type
         Type of the errors that `find` raises; its constructor accepts one text.
     own : callable
@@ -114,7 +114,7 @@ class Group(Generic[T]):
         return name in self._entries() and name not in self.own()
 
     def find(self, name: str) -> T | None:
-        """Load the object with a name; None if no package provides it.
+        """Load the object with this name; return None if no package provides it.
 
         Parameters
         ----------
@@ -124,13 +124,13 @@ class Group(Generic[T]):
         Raises
         ------
         BotyardError
-            Of the type `error`: the package cannot be loaded, or provides another kind
-            of object, or two packages have the name.
+            The error has the type `error`. The package cannot be loaded, or provides
+            another kind of object; or two packages provide the name.
         """
         entries = self._entries().get(name, ())
         if not entries or name in self.own():
             return None
-        # Neither package may win: their order depends on the order of installation.
+        # Do not choose one of them, because their order depends on the installation.
         if len(entries) > 1:
             values = ", ".join(sorted(f"{e.value}{_package_of(e)}" for e in entries))
             raise self.error(
@@ -141,7 +141,7 @@ class Group(Generic[T]):
         return self.load(entries[0])
 
     def load(self, entry: EntryPoint) -> T:
-        """Load the object of an entry point, which belongs to botyard or to a package.
+        """Load the object of an entry point of botyard or of another package.
 
         Parameters
         ----------
@@ -151,8 +151,8 @@ class Group(Generic[T]):
         Raises
         ------
         BotyardError
-            It cannot be imported, or provides another object than `expected`; the type
-            is `error`.
+            The object cannot be imported, or is not as `expected`. The error has the type
+            `error`.
         """
         name, package = shown(entry.name), _package_of(entry)
         try:
@@ -192,8 +192,8 @@ class Group(Generic[T]):
                     f"{e.value}{_package_of(e)}" for e in self._entries()[name]
                 )
                 self.leave_out(
-                    f'{self.noun} "{shown(name)}": botyard itself has one of this '
-                    f"name, found another one, {values}"
+                    f'{self.noun} "{shown(name)}": expected a name that botyard itself '
+                    f"does not use, found it in {values}"
                 )
                 continue
 
@@ -208,12 +208,12 @@ class Group(Generic[T]):
         return found
 
     def leave_out(self, problem: str) -> None:
-        """Log once that an object of a package is left out.
+        """Log that an object of a package is left out; do not repeat equal texts.
 
         Parameters
         ----------
         problem : str
-            Reason; a text that was logged before is dropped.
+            Reason why the object is left out.
         """
         if problem not in _warned:
             _warned.add(problem)

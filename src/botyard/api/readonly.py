@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
 class ReadOnly:
-    """Handle of a part of a simulation; it explains wrong attributes and cannot be copied.
+    """Base class of handles: objects that refer to a part of a simulation, such as a robot.
 
-    A copy of a robot would have no world. Whole simulations can be copied, pickled and
-    saved (`Simulation.clone`, `Simulation.save_state`).
+    Errors for wrong attributes name the right way. A handle cannot be copied, because the
+    copy would have no world. Whole simulations can be copied, pickled and saved
+    (`Simulation.clone`, `Simulation.save_state`).
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """Names of read-only attributes, and the method that changes the value of each."""
     _elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Names of attributes that users expect but that do not exist, and where their values are."""
+    """Attributes that users expect but that do not exist, each with a hint where its value is."""
     _moved: ClassVar[Mapping[str, str]] = {}
     """Old names that work for one release, and the new name of each.
 
-    A new name is a path of attributes, or a function of a module that takes the handle
-    first.
+    A new name is a path of attributes (``a.b``), or the path of a function
+    (``botyard.module.function``) whose first argument is the handle.
     """
     _copying: ClassVar[str] = (
         "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
@@ -46,7 +47,7 @@ class ReadOnly:
         kept = getattr(type(self), name, None)
         if (
             isinstance(kept, property) and kept.fset is None
-            # Python's own message, "has no setter", does not help users.
+            # Python's own message is "has no setter", which does not help users.
         ):
             raise AttributeError(
                 f"{type(self).__name__}.{name} cannot be assigned: it is read-only"
@@ -68,7 +69,7 @@ class ReadOnly:
             stacklevel=3,
         )
 
-    # Type checkers would otherwise accept any attribute.
+    # Hide `__getattr__` from type checkers, which would otherwise accept any attribute.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
@@ -77,16 +78,16 @@ class ReadOnly:
             Python calls this if there is no such attribute, or if its property raises
             one.
             """
-            # Otherwise an AttributeError inside of a property would read as "no such
-            # attribute".
+            # The attribute exists, but its property raised an AttributeError. Without this,
+            # the user would read that there is no such attribute.
             if isinstance(getattr(type(self), name, None), property):
                 return object.__getattribute__(
                     self,
                     name,
-                    # The lookup raises the property's own error.
+                    # The second lookup raises the property's own error again.
                 )
 
-            # The old name works for one release.
+            # Old names work for one release.
             if name in self._moved:
                 self._warn_moved(name)
                 new = self._moved[name]

@@ -3,12 +3,12 @@
 Caches use them for invalidation. Data that changes with each step (poses, velocities, readings) has
 no counter, because a cache reads it from each snapshot. Code that changes a subject calls
 `Revisions.record_change`. Caches compare revisions once per cycle (`Revisions.last`), and the run
-loop calls subscribers (`botyard.control.parts.RunLoop.follow`). A change costs a microsecond, a
-step without changes nothing.
+loop calls subscribers (`botyard.control.parts.RunLoop.follow`). Recording a change takes a
+microsecond, and a step without changes takes no time.
 
 Revisions are not part of the world's state: they are neither saved nor in the digest.
-`Simulation.restore` increments the counters of all subjects that a state can change,
-which invalidates all caches.
+`Simulation.restore` increments the counters of all subjects that a saved state contains,
+which invalidates all caches of these.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ class Subject(IntEnum):
     """Subjects with a revision counter."""
 
     BODIES = 0
-    """Robots, obstacles or boxes were added, removed, renumbered or replaced."""
+    """Robots, obstacles or boxes were added, removed or replaced, or got other row numbers."""
     OUTLINES = 1
     """A body's outline changed: a gripper moved, or gripped or released an object."""
     MASS = 2
     """A body received, lost or changed its mass."""
     READINGS = 3
-    """A range sensor was added or has other beams, so offsets of readings changed."""
+    """A range sensor was added, or its number of beams changed.
+
+    Offsets in the array of all readings differ then.
+    """
     MAP = 4
     """The map was replaced."""
     DESCRIBED = 5
-    """Joints or ray sensors of a description file were added."""
+    """Joints or ray sensors from a robot description file (URDF, SDF) were added."""
     SERVED = 6
     """The set of robots that clients can reach changed."""
     CLAIMS = 7
@@ -57,7 +60,7 @@ SAVED: Final = (
     Subject.CLAIMS,
     Subject.TIME,
 )
-"""Subjects that `Simulation.restore` may change; it never changes the map."""
+"""Subjects that `Simulation.restore` may change; the map is not one of them."""
 
 
 class Revisions:
@@ -113,7 +116,7 @@ class Revisions:
         Parameters
         ----------
         revision : int
-            Revision as `revision` or `last` returned it.
+            Earlier value of `revision`, or result of `last`.
         """
         return frozenset(
             subject for subject in Subject if self._last[subject] > revision

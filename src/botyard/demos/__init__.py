@@ -1,1 +1,1 @@
-"""Shows of about a minute each for ``botyard demo``; `catalog` lists them."""
+"""Shows for ``botyard demo``: worlds that demonstrate botyard for about a minute each."""

@@ -13,20 +13,20 @@ from botyard.sim.simulation import Simulation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """One show.
+    """World that ``botyard demo NAME`` shows, with its options for films.
 
     Attributes
     ----------
     sentence : str
         Description for users, without a full stop.
     make : callable
-        Return the world for a seed; programs in it drive the robots.
+        Returns a new world for a seed. The robots of the world drive by themselves.
     area : tuple of four floats or None
         Part of the world that films show, m; None: the whole world.
     scans : tuple of str
         Robots whose readings films show.
     trails : float
-        Length of trails in films, s.
+        Length of robots' trails in films, simulated s.
     """
 
     sentence: str
@@ -37,13 +37,13 @@ class Show:
 
 
 def _world(name: str, seed: int) -> Simulation:
-    """Load a shipped world."""
+    """Load a world that is shipped with botyard, by its name."""
     return Simulation.load(name, seed=seed)
 
 
 def _scripted(module: str, seed: int) -> Simulation:
-    """Make the world of a module of this package."""
-    # A show imports only its own parts, so that the list of shows is printed at once.
+    """Make the world of a module of this package, by calling its function `make`."""
+    # Import the module only now, so that the list of shows is printed without delay.
     made = import_module(f"botyard.demos.{module}").make(seed)
     sim = made[0] if isinstance(made, tuple) else made
     assert isinstance(sim, Simulation)

@@ -21,25 +21,27 @@ CIRCLE_M: Final = 5.0
 SPEED: Final = 0.5
 """Preferred speed, m/s."""
 TOP: Final = 0.7
-"""Maximum speed, m/s: the reserve lets a robot evade."""
+"""Maximum speed, m/s. It exceeds `SPEED`, so that a robot can speed up to evade others."""
 CLEARANCE_M: Final = 0.02
+"""Margin that is added to the radius of each robot, m."""
 HORIZON_S: Final = 2.0
+"""Time for which ORCA keeps robots free of collisions, s."""
 ARRIVED_M: Final = 0.3
 """Distance from its goal at which a robot counts as arrived, m."""
 APPROACH_S: Final = 1.0
 """Time to the goal below which a robot slows down, s."""
 SIDESTEP: Final = 0.1
-"""Tangent of the angle between preferred direction and goal.
+"""Tangent of the angle between a robot's preferred direction and the direction to its goal.
 
-Without it robots meet exactly head on, and none gives way.
+Without this angle, robots meet exactly head on, and none of them gives way.
 """
 
 
 class Crowd:
-    """Driver of all robots by one call of `botyard.navigation.crowds.orca` a step.
+    """Controller of all robots: one call of `botyard.navigation.crowds.orca` in each step.
 
-    It knows the true poses and velocities. A robot on wheels is a disc around a point
-    ahead of its axle, as in `botyard.controllers.crowd`.
+    It uses the true poses and velocities. ORCA needs discs that move in any direction, so
+    a disc is centred at a point ahead of the axle, as in `botyard.controllers.crowd`.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class Crowd:
     def act(self) -> None:
         """Command all robots before a step."""
         sim = self._sim
-        # A reset of the world sets its time back.
+        # The time goes back when a user resets the world.
         if sim.tick < self._tick:
             self._restart()
         self._tick = sim.tick
@@ -94,7 +96,7 @@ class Crowd:
 
 
 def make(seed: int) -> tuple[Simulation, Crowd]:
-    """Return the world of the show, and the driver of its robots.
+    """Return the world of the show, and the controller of its robots.
 
     Parameters
     ----------

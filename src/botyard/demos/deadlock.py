@@ -21,7 +21,8 @@ from botyard.traffic.task import Task
 SIDES: Final = (("fcfs", "light salmon"), ("bankers", "pale green"))
 """Supervisor of each side, and the colour of its crossing.
 
-Robots are named by their supervisor.
+A supervisor permits robots to enter crossings. Names of robots start with the name of
+their supervisor.
 """
 STREET: Final = "gray85"
 APART_M: Final = 20.0
@@ -50,14 +51,16 @@ def shifted(task: Task, x: float) -> Task:
 
 
 class TwoSides:
-    """Both runs, in one world that other code steps. They repeat after their end.
+    """Runs of the task under both supervisors in one world, which other code steps.
+
+    Both runs start again `PAUSE_S` after the later one has ended.
 
     Parameters
     ----------
     sim : Simulation
         World of the robots.
     task : Task
-        Task of both sides.
+        Task that the robots of both sides have.
     """
 
     def __init__(self, sim: Simulation, task: Task) -> None:
@@ -84,7 +87,7 @@ class TwoSides:
         """Command all robots before a step."""
         sim = self.sim
         has_ended = None not in self.endings
-        # A reset of the world sets its time back, and the runs must start again.
+        # The time goes back when a user resets the world; the runs must then start again.
         if sim.tick < self._tick or (has_ended and sim.time > self._ended + PAUSE_S):
             self._start()
         self._tick = sim.tick
@@ -92,7 +95,7 @@ class TwoSides:
             run.act()
 
     def observe(self, _: Snapshot) -> None:
-        """Send the messages of a step to both supervisors."""
+        """Report a finished step to both supervisors, and note which runs have ended."""
         for k, run in enumerate(self.runs):
             ending = run.observe()
             if self.endings[k] is None and ending is not None:
@@ -101,7 +104,7 @@ class TwoSides:
 
 
 def make(seed: int) -> tuple[Simulation, TwoSides]:
-    """Return the world of the show, and its runs.
+    """Return the world of the show, and the runs in it.
 
     Parameters
     ----------

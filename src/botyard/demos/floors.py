@@ -8,7 +8,7 @@ from botyard.model.floor import FloorZone
 def rectangle(
     name: str, x0: float, y0: float, x1: float, y1: float, color: str
 ) -> FloorZone:
-    """Return a painted rectangle without another effect.
+    """Return a zone that only colours a rectangle of the floor and has no effect on robots.
 
     Parameters
     ----------

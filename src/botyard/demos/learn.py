@@ -28,17 +28,17 @@ PARENTS: Final = 6
 GENERATION_S: Final = 10.0
 """Longest duration of a generation, s; it ends earlier when all robots have crashed."""
 SECTORS: Final = 6
-"""Number of inputs: the least range of each sector of the laser."""
+"""Number of sectors of the laser; the least range of each is an input of a policy."""
 RANGE_M: Final = 3.0
-"""Range at which inputs are cut off, m."""
+"""Largest range as an input, m; larger ranges are limited to it."""
 CRASH_M: Final = 0.3
-"""Range of the laser below which a robot has left the track and stops, m."""
+"""Range of the laser below which a robot counts as crashed and stops, m."""
 MAX_V: Final = 1.0
 """Largest speed, m/s."""
 MAX_W: Final = 1.5
 """Largest turn rate, rad/s."""
 SPREAD: Final = 0.7
-"""Largest mutation of a weight."""
+"""Largest change of a weight by a mutation."""
 START: Final = (6.0, 1.25, 0.0)
 """Start of all robots: m, m, rad."""
 CENTER: Final = (6.0, 4.0)
@@ -55,14 +55,15 @@ INSIDE: Final = (
     (2.5, 4.5),
     (2.5, 3.5),
 )
-"""Corners of the walls of the track, m."""
+"""Corners of the outer and of the inner wall of the track, m."""
 
 
 class Evolution:
     """Policies of all robots, and their evolution while the robots drive.
 
-    A policy is linear: speed and turn rate from the inputs, limited to the largest. Its score
-    is the angle that its robot has travelled around the middle of the track.
+    A policy is linear: speed and turn rate are weighted sums of the inputs, limited to
+    `MAX_V` and `MAX_W`. Its score is the angle by which its robot has moved around the
+    middle of the track, rad.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class Evolution:
         self._until = sim.time + GENERATION_S
 
     def _evolve(self) -> None:
-        """Replace all policies but the best by mutated copies of those."""
+        """Replace all policies except the best `PARENTS` by mutated copies of the best ones."""
         order = np.argsort(-self._score, kind="stable")
         self.best.append(float(self._score[order[0]]) / math.tau)
         self.mean.append(math.fsum(self._score.tolist()) / ROBOTS / math.tau)
@@ -124,11 +125,11 @@ class Evolution:
     def act(self) -> None:
         """Command the robots before a step; after a generation, start the next one."""
         sim = self._sim
-        # A reset of the world sets its time back.
+        # The time goes back when a user resets the world.
         if sim.tick < self._tick:
             self._restart()
         self._tick = sim.tick
-        # Sensors measure the starts of a generation after its first step.
+        # In the first step of a generation, readings are from the robots' former poses.
         is_new = self._bearing is None
         self._measure()
         if sim.time >= self._until or not self._drives.any():
@@ -156,7 +157,7 @@ class Evolution:
         )
 
     def _measure(self) -> None:
-        """Add the angles of the last step to the scores."""
+        """Add the robots' last movements around the middle, rad, to their scores."""
         poses = self._sim.fleet.poses
         bearing = elementwise.atan2(poses[:, 1] - CENTER[1], poses[:, 0] - CENTER[0])
         if self._bearing is not None:
@@ -177,7 +178,7 @@ def make(seed: int) -> tuple[Simulation, Evolution]:
     track = (
         MapBuilder("Evolution on a track").polygon(*OUTSIDE).polygon(*INSIDE).scene()
     )
-    # All robots start at one place, which is no mistake here.
+    # Ignore warnings: all robots start at the same place, on purpose.
     sim = Simulation(track, seed=seed, warn=lambda _: None)
     for k in range(ROBOTS):
         # Ghosts drive through each other, so each policy has the track for itself.

@@ -1,4 +1,4 @@
-"""Show ``push``: three robots push a crate that is too heavy for one of them."""
+"""Show ``push``: three robots push a crate that is too heavy for two."""
 
 from __future__ import annotations
 
@@ -22,23 +22,29 @@ HALL: Final = (14.0, 11.0)
 GOALS: Final = ((10.0, 7.5), (4.0, 7.5), (4.0, 3.5), (10.0, 3.5))
 """Places to which the crate is pushed, one after the other, m."""
 REACHED_M: Final = 0.25
+"""Distance of the crate from a goal at which it counts as delivered, m."""
 SIDE_M: Final = 2.0
 """Edge of the crate, m."""
 SLOTS: Final = (0.75, 0.0, -0.75)
-"""Places of the robots along the pushed side, m from its middle."""
+"""Places of the robots along the pushed side, m to the left of its middle."""
 STANDOFF_M: Final = 0.9
 """Distance from the crate's side at which robots gather, m."""
 GATHER_SPEED: Final = 0.8
+"""Speed on the way to the crate, m/s."""
 PUSH_SPEED: Final = 0.4
+"""Speed while robots push the crate or drive back from it, m/s."""
 BACK_OFF_S: Final = 2.0
+"""Time for which robots drive back after a push, s."""
 CIRCLE_M: Final = 2.3
 """Radius of the circle on which robots drive around the crate, m."""
 ARC: Final = 0.25
 """Angle between two points of the circle, rad."""
 PASSED_M: Final = 0.35
+"""Distance at which a robot leaves out a point of the circle and goes to the next, m."""
 ARRIVED_M: Final = 0.08
+"""Distance at which a robot has arrived at its place at the crate, m."""
 ALIGNED: Final = 0.03
-"""Heading error with which a robot starts to push, rad."""
+"""Heading error below which a robot is ready to push, rad."""
 GAIN: Final = 1.5
 """Turn rate per radian of heading error, 1/s."""
 MODELS: Final = ("red_p3dx", "blue_p3dx", "green_p3dx")
@@ -54,7 +60,8 @@ Two robots cannot move it; three can.
 class Crew:
     """Controller of all robots: gather at a side of the crate, push, back off, repeat.
 
-    It knows the true poses. Robots drive on a circle around the crate.
+    It uses the true poses. On the way to the other side, robots drive on a circle around the
+    crate.
 
     Parameters
     ----------
@@ -80,7 +87,7 @@ class Crew:
 
     def act(self) -> None:
         """Command the robots before a step."""
-        # A reset of the world sets its time back.
+        # The time goes back when a user resets the world.
         if self._sim.tick < self._tick:
             self._start()
         self._tick = self._sim.tick
@@ -89,14 +96,14 @@ class Crew:
         self._phase(crate, GOALS[self.delivered % len(GOALS)])
 
     def _choose(self, crate: Pose, goal: tuple[float, float]) -> None:
-        """Choose the side to push."""
+        """Choose the side to push, and plan the paths to it; count a crate at its goal."""
         if hypot(goal[0] - crate.x, goal[1] - crate.y) < REACHED_M:
             self.delivered += 1
             return
         bearing = atan2(goal[1] - crate.y, goal[0] - crate.x)
         turns = round(math.remainder(bearing - crate.th, math.tau) / (math.pi / 2))
         self._heading = crate.th + turns * math.pi / 2
-        # The robot that is ahead on the circle takes the farthest place. In another order,
+        # Give the farthest place to the robot that is first on the circle. In another order,
         # robots that have arrived would block the others.
         behind = [self._behind(robot, crate) for robot in self._robots]
         sign = 1.0 if sum(behind) < 0.0 else -1.0
@@ -106,7 +113,7 @@ class Crew:
         self._phase = self._gather
 
     def _behind(self, robot: Robot, crate: Pose) -> float:
-        """Return a robot's bearing from the crate, rad; 0 is opposite to the push."""
+        """Return a robot's bearing from the crate, rad; 0 is opposite to the pushing direction."""
         x, y, _ = robot.truth
         bearing = atan2(y - crate.y, x - crate.x)
         return math.remainder(bearing - self._heading - math.pi, math.tau)
@@ -114,7 +121,17 @@ class Crew:
     def _path(
         self, crate: Pose, behind: float, slot: float
     ) -> list[tuple[float, float]]:
-        """Return points on a circle around the crate, then the place at its side."""
+        """Return the path of a robot, m: points on the circle, then its place at the crate.
+
+        Parameters
+        ----------
+        crate : Pose
+            Pose of the crate.
+        behind : float
+            Bearing of the robot, see `_behind`.
+        slot : float
+            Place along the pushed side, see `SLOTS`.
+        """
         c, s = cosine_sine(self._heading)
         back = SIDE_M / 2 + STANDOFF_M
         place = (crate.x - back * c - slot * s, crate.y - back * s + slot * c)
@@ -157,13 +174,13 @@ class Crew:
             return
         for robot, slot in zip(self._robots, SLOTS, strict=True):
             x, y, th = robot.truth
-            # The place that the robot keeps: its slot, seen from the middle of the crate.
+            # Steer the robot so that it stays at its slot along the side of the crate.
             aside = slot - ((y - crate.y) * c - (x - crate.x) * s)
             error = math.remainder(self._heading + GAIN * aside - th, math.tau)
             robot.command(v=PUSH_SPEED, w=GAIN * error)
 
     def _back_off(self, crate: Pose, goal: tuple[float, float]) -> None:
-        """Drive back from the crate, so that the robots can turn."""
+        """Drive back from the crate for `BACK_OFF_S`, so that the robots have space to turn."""
         is_over = self._sim.time >= self._until
         for robot in self._robots:
             robot.command(v=0.0 if is_over else -PUSH_SPEED, w=0.0)
@@ -200,7 +217,7 @@ def make(seed: int) -> Simulation:
     robots = []
     for k, model in enumerate(MODELS):
         spec = find_robot(model)
-        # The motors' force is limited by the grip of the wheels: see `DynamicsSpec`.
+        # `ROBOT` limits the force of the wheels by their traction, see `DynamicsSpec`.
         heavy = replace(spec, dynamics=ROBOT)
         robots.append(sim.add_robot(heavy, pose=(9.0 + k, 1.2, math.pi / 2)))
     sim.before_step(Crew(sim, robots, crate).act)

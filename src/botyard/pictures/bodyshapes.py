@@ -12,14 +12,14 @@ from botyard.pictures.clipping import Point
 from botyard.pictures.still import Looks
 
 LINE_M: Final = 0.03
-"""Largest width of a body that counts as a line, m.
+"""Largest width of a body that pictures draw as a line, m.
 
 The page uses the same limit (``web/src/view/shape.ts``).
 """
 
 
 def heading_mark(outline: Outline) -> list[Point]:
-    """Return a triangle at the front of a body, in its frame, m.
+    """Return the triangle that marks the front of a body, in the body's frame, m.
 
     Parameters
     ----------
@@ -37,10 +37,9 @@ def reach(looks: Looks) -> float:
 
 
 def is_line(looks: Looks) -> bool:
-    """Whether a body is a line, such as a reflector of a map.
+    """Return whether a body is so thin that it looks like a line, such as a reflector of a map.
 
-    The edge of a line has the colour of the line, because another colour would hide the
-    line.
+    A thin body gets an edge in its own colour, because the edge covers all of it.
 
     Parameters
     ----------

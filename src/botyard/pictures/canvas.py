@@ -38,7 +38,10 @@ _CLIP_MARGIN: Final = 256.0
 _NEAR: Final = 1e9
 """Farthest position of a shape that is drawn without clipping, pixels."""
 _ROUND: Final = 32
-"""Corners of a circle: the symbols of places are a few pixels wide."""
+"""Corners of the polygon that stands for a circle.
+
+Circles are parts of the symbols of places, which are a few pixels wide.
+"""
 
 
 Ends = Literal["flat", "round"]
@@ -193,9 +196,10 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
 class Mask:
     """Shapes in one colour, as coverage of pixels.
 
-    The shapes of one call are one: their overlaps count once. They lie over the shapes
-    of earlier calls, so that overlaps of transparent ones are more opaque. Coverage is
-    the area of the shape in the pixel, as on a canvas of a browser.
+    All shapes of one call are drawn as one shape, so overlaps between them are not more
+    opaque. Shapes of a later call lie over the shapes of earlier calls; where
+    transparent ones overlap, the result is more opaque. Coverage is the part of the
+    pixel's area that a shape covers, as on a canvas of a browser.
 
     Parameters
     ----------
@@ -274,7 +278,8 @@ class Mask:
         if _is_near(at):
             self._lines(at, first_of, width, opacity, **form)
             return
-        # Positions so far away are not exact; the visible part of each segment is.
+        # Positions so far away are not exact, so only the visible part of each segment is
+        # drawn.
         pieces: list[Point] = []
         for first, last in pairwise([*first_of.tolist(), len(at)]):
             corners = [_point(p) for p in at[first:last].tolist()]
@@ -362,7 +367,7 @@ class Mask:
             self._cover(edges[: polygon_edges(at, edges)], opacity)
 
     def squares(self, corners: Array, edge: float) -> None:
-        """Fill squares given by their lower left corners, (n, 2), one over the other.
+        """Fill squares of equal size, one over the other.
 
         A square covers at least one pixel.
 
@@ -413,7 +418,7 @@ class Mask:
         self._boxes(np.array([box], np.float64) - (*self._at, *self._at))
 
     def finish(self) -> list[Layer]:
-        """Return the shapes as a layer; no layer if nothing was drawn."""
+        """Return one layer with all shapes; an empty list if nothing was drawn."""
         if not self.coverage.size:
             return []
         mask = Image.fromarray(np.rint(self.coverage * 255.0).astype(np.uint8))
@@ -458,7 +463,15 @@ class Mask:
         self._cover(edges[:count], opacity)
 
     def _cover(self, edges: Array, opacity: int | None) -> None:
-        """Lay polygons over the coverage as one shape."""
+        """Lay polygons over the coverage as one shape.
+
+        Parameters
+        ----------
+        edges : (n, 5) float64
+            Edges of all polygons, see `coverage.cover_polygons`.
+        opacity : int or None
+            Opacity, 0 to 255; None: the opacity of the colour.
+        """
         cover_polygons(
             edges[np.argsort(edges[:, 1], kind="stable")],
             self._share(opacity),
@@ -476,7 +489,7 @@ class Mask:
 
 
 def _is_near(places: Array) -> bool:
-    """Return whether positions, (n, 2), pixels, are near enough to be drawn exactly."""
+    """Return whether all positions, (n, 2), pixels, are within `_NEAR`: clipping is not needed."""
     return bool((np.abs(places) <= _NEAR).all())
 
 

@@ -26,7 +26,7 @@ from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.draw"
 TYPES: Final = {"png": bytes}
-"""Messages from the child process: the picture as a PNG file."""
+"""Messages from the child process: ``png`` carries the bytes of the PNG file."""
 
 
 def render_scene(

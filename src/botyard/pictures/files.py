@@ -12,7 +12,7 @@ from PIL import Image, PngImagePlugin
 from botyard.processes.safefile import MARK, StrPath, replacing
 
 _SOFTWARE: Final = 0x0131
-"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF has it also)."""
+"""Number of the tag "Software", the program that made a picture (TIFF 6.0, EXIF)."""
 
 
 def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:

@@ -40,10 +40,11 @@ FPS: Final = 25.0
 """Default frame rate, 1/s, if the run has at least this number of steps per second."""
 MAX_SPEED: Final = 10_000.0
 SOURCE: Final = "picture"
-"""Name of the subscriber that reads the sensors."""
+"""Name with which the camera subscribes to sensors, so that they measure."""
 _LASER: Final = (SCAN.replace("/", "/msg/"),)
 _SONAR: Final = tuple(name.replace("/", "/msg/") for name in CLOUDS)
 _ROUNDING: Final = 1e-9
+"""Largest rounding error of a time, s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,10 @@ class FilmOptions:
     Attributes
     ----------
     begin, end : float
-        Simulated time of the first and the last moment, s; None and inf mean the limits
-        of the run.
+        Simulated time of the first and the last moment, s. None: the start of the run;
+        inf: its end.
     speed : float
-        Simulated seconds per second.
+        Simulated seconds per second of the movie.
     fps : float or None
         Frame rate, 1/s; None: 25, but at most one frame per step.
     """
@@ -106,16 +107,16 @@ def film_options(
 
 
 class Camera:
-    """Observes a run step by step, and makes frames when they are due.
+    """Camera that draws a frame of a running simulation at each frame time of a movie.
 
     Parameters
     ----------
     picture : PictureOptions
         Contents of frames.
     film : FilmOptions
-        Times of frames; `fps` is a number.
+        Times of frames; `fps` must not be None.
     emit : callable
-        Receives each frame.
+        Called with the pixels of each frame.
     """
 
     def __init__(
@@ -143,17 +144,18 @@ class Camera:
         sim : Simulation
             The world after a step.
         time : float
-            Simulated time of the run, s. It may differ from the time of `sim`.
+            Simulated time of the world, s.
         """
         if self._begin is None:
             self._begin = time
         if time > self._film.end + _ROUNDING:
             return False
-        # A slow film repeats a frame; a fast one skips steps.
+        # If frame times are closer than steps, one picture serves several frames; if they
+        # are farther apart, steps are skipped.
         due = 0
         while self._begin + self._frames * self._period <= time + _ROUNDING:
             due += 1
-            # A time step that is far too long must not fill the memory with copies.
+            # With an extremely long time step, the copies of one frame would fill the memory.
             self._frames += 1
             if due > MAX_FRAMES:
                 break
@@ -190,7 +192,7 @@ class _FinalFrame:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Store the positions for trails after a step. Return False at the end of the film."""
+        """Store the positions for trails after a step. Return False at the time of the picture."""
         if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))
@@ -262,7 +264,7 @@ def film_run(
     picture : PictureOptions
         Contents of the frames.
     film : FilmOptions
-        Speed and frame rate; its limits of time are ignored.
+        Playback speed and frame rate; the times of the first and last frame are ignored.
     force : bool
         Replace a file that botyard did not write.
     progress : callable
@@ -319,9 +321,9 @@ def render_recording(
     force: bool = False,
     progress: Callable[[float], None] = lambda time: None,
 ) -> list[str]:
-    """Draw a recorded run as a movie, or its last moment as a picture.
+    """Draw a recorded run as a movie, or its last moment in the film's time as a picture.
 
-    The suffix of the target decides. The run is simulated again step by step
+    The suffix of the target decides which of both. The run is simulated again step by step
     (`botyard.recording.player`), so that each frame can show the complete state.
 
     Parameters
@@ -331,10 +333,10 @@ def render_recording(
     target : path-like
         The movie or picture; its suffix is the format.
     picture : PictureOptions
-        Contents of the picture. Sensors: the recorded ones (True), none, or all sensors
-        of the named robots.
+        Contents of the picture. `scans` means: True, the sensors whose readings were
+        recorded; False, none; names, all sensors of these robots.
     film : FilmOptions
-        Part of the run, and playback speed.
+        Part of the run, playback speed and frame rate.
     budget : Budget
         Limits of reading.
     force : bool
@@ -370,7 +372,7 @@ def render_recording(
             "of pictures such as .png"
         )
 
-    # Check the target first: a long film must not fail at its end.
+    # Check the target first, so that a long film does not fail only when it is complete.
     check_replaceable(target, force=force)
     player = open_player(source, budget)
     track = player.track
@@ -391,7 +393,7 @@ def render_recording(
     # The simulation computes readings only for subscribers.
     if picture.scans is True:
         _read_recorded_sensors(player.sim, source, budget)
-    # Sensors measure in steps, so at least one step before the first frame is
+    # Sensors measure during a step, so at least one step before the first frame must be
     # simulated.
     before = max(picture.trails, track.step)
     if is_movie:
@@ -431,7 +433,7 @@ def _play(
     Parameters
     ----------
     player : Player
-        Player of the recording, at the first moment.
+        Player of the recording; it stands at the first moment of the film.
     source : path-like
         The recording, for errors.
     picture : PictureOptions
@@ -448,7 +450,7 @@ def _play(
     """
     sim, end, missing = player.sim, player.track.end, set(picture.named)
     while True:
-        # A robot may exist only in a part of the film.
+        # A robot may exist only in a part of the film, so `missing` is updated in each step.
         missing -= sim.robots.keys()
         progress(sim.time)
         if not look(sim, sim.time) or sim.tick >= end:

@@ -1,4 +1,4 @@
-"""The floor in pictures: its picture and zones over the grid, pheromone fields over them."""
+"""Drawing of the floor: its picture and its zones, and pheromone fields above them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from botyard.pictures.layers import merge
 from botyard.pictures.still import FieldLevels
 
 OPACITY: Final = 217
-"""Alpha of a full pheromone, of 255: bodies and walls below it must stay visible."""
+"""Opacity of a pheromone field at its highest level, 0 to 255.
+
+Shapes below the field must stay visible.
+"""
 TINT: Final = 41
-"""Alpha of a zone without a colour of its own, of 255."""
+"""Opacity of a zone whose colour comes from its effect, 0 to 255."""
 LIMIT, SLIPPERY, CARPET = (230, 159, 0), (74, 163, 223), (139, 90, 43)
 """Colours of zones by their effect, as on the page: speed limit, slip, odometry scale."""
 
@@ -30,7 +33,7 @@ def draw_floor(image: Image.Image, floor: Floor | None, view: View) -> None:
     Parameters
     ----------
     image : Image
-        Picture of the size of the view. In-place.
+        Picture of the size of the view; it is changed.
     floor : Floor or None
         Floor of the world.
     view : View
@@ -80,7 +83,10 @@ def _pixel_centres(
 def _box_of(
     view: View, x0: float, y0: float, x1: float, y1: float
 ) -> tuple[int, int, int, int]:
-    """Return the pixels that a box of the world covers, within the view."""
+    """Return the pixels that a box of the world covers, limited to the view.
+
+    Order: left, top, right and lower edge.
+    """
     (left, bottom), (right, top) = view.pixel(x0, y0), view.pixel(x1, y1)
     return (
         min(max(math.floor(left), 0), view.width),
@@ -110,7 +116,7 @@ def _draw_picture(image: Image.Image, picture: FloorPicture, view: View) -> None
     row = np.floor((c * dy - s * dx) / picture.resolution).astype(np.int64)
     rows, columns, _ = picture.pixels.shape
     within = (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
-    # Row 0 of the picture is the top one.
+    # Row 0 of the array is at the top of the picture, but `row` counts from below.
     found = picture.pixels[
         rows - 1 - np.clip(row, 0, rows - 1), np.clip(column, 0, columns - 1)
     ]
@@ -130,7 +136,7 @@ def draw_fields(
     Parameters
     ----------
     image : Image
-        Picture of the size of the view. In-place.
+        Picture of the size of the view; it is changed.
     fields : tuple of FieldLevels
         Fields with their levels.
     view : View

@@ -1,4 +1,4 @@
-"""Pixels for Pillow and kernels (`Frame`), and images to lay over them (`Overlay`)."""
+"""Pixels that Pillow and kernels share (`Frame`), and images to lay over them (`Overlay`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Frame:
     Attributes
     ----------
     words : (height, width) uint32 array
-        Its pixels; all are transparent (0) at first.
+        Pixels of the picture; all are transparent (0) at first.
     image : Image
         Image (RGBA) in the same memory.
     """
@@ -33,14 +33,14 @@ class Frame:
     def __init__(self, width: int, height: int) -> None:
         self.words: Words = np.zeros((height, width), np.uint32)
         self.image = image_of(self.words)
-        # Pillow draws on a copy of a read-only image.
+        # If an image is read-only, Pillow draws on a copy; here it must draw on `words`.
         self.image.readonly = 0
 
 
 def image_of(words: Words) -> Image.Image:
     """Return an image (RGBA) that shares the memory of an array of pixels.
 
-    Drawing on the image makes a copy first.
+    The image is marked as read-only: when Pillow draws on it, it draws on a copy.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Overlay(NamedTuple):
     words : (height, width) uint32 array
         Pixels of the picture.
     runs : (n, 3) int32 array
-        Visible runs of pixels: row, first column, and the column after the last.
+        Runs of adjacent visible pixels: row, first column, and the column after the last.
     """
 
     words: Words
@@ -67,7 +67,7 @@ class Overlay(NamedTuple):
 
 
 def overlay_of(words: Words) -> Overlay:
-    """Return an overlay of an image: its rows of adjacent visible pixels.
+    """Return an overlay of an image: the pixels, with the runs of visible ones.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def overlay_of(words: Words) -> Overlay:
 
 
 def word_of(color: RGBA) -> int:
-    """Return an opaque pixel of a colour.
+    """Return a colour as an opaque pixel, see `Words`.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Places of names in a picture: as on the page, none covers a body or another name.
+"""Drawing of names in a picture, in places where they cover no body and no other name.
 
-A name near the edge of the picture is moved inside.
+A name without such a place is not drawn. A name near the edge of the picture is moved
+inside. The page works in the same way.
 """
 
 from __future__ import annotations
@@ -29,33 +30,36 @@ MAX_LABELS: Final = 80
 BODIES_FROM: Final = 6.0
 AREAS_FROM: Final = 12.0
 PLACES_FROM: Final = 14.0
-"""Smallest scales at which names of robots, areas and places are drawn, pixels per metre."""
+"""Scales from which names of robots, areas and places are drawn, pixels per metre."""
 _LINE: Final = 15.0
 _ASCENT: Final = 11.0
 """Height of a line of text, and of its part above the baseline, pixels."""
 _MARGIN: Final = 3.0
 """Smallest distance of a name from the edge of the picture, pixels."""
 _CELL: Final = 64
-"""Edge of a cell of the raster that finds overlaps, pixels."""
+"""Edge of a cell of the grid in which `Room` finds overlaps, pixels."""
 
 Line = tuple[str, RGBA]
 Corner = tuple[float, float, bool]
-"""Left edge, or with True right edge, and upper edge of a label, pixels."""
+"""Place of a label: x, y, and whether x is the right edge.
+
+x is otherwise the left edge, and y is the upper edge, pixels.
+"""
 
 
 class Room:
-    """Parts of a picture that are taken."""
+    """Occupied parts of a picture, to which names are not written."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, int], list[Box]] = {}
 
     def add(self, box: Box) -> None:
-        """Take a box: left, top, right and lower edge, pixels."""
+        """Mark a box as occupied: left, top, right and lower edge, pixels."""
         for cell in _cells_of(box):
             self._cells.setdefault(cell, []).append(box)
 
     def is_free(self, box: Box) -> bool:
-        """Return whether a box overlaps no part that is taken."""
+        """Return whether a box overlaps no occupied part."""
         return not any(
             box[0] < other[2]
             and box[2] > other[0]
@@ -67,7 +71,7 @@ class Room:
 
 
 def _words_of(zone: FloorZone) -> str:
-    """Return the name of a zone and its effects."""
+    """Return the label of a zone: its name and its effects."""
     words = [zone.name]
     if zone.hole:
         words.append("hole")
@@ -88,7 +92,7 @@ def _cells_of(box: Box) -> Iterator[tuple[int, int]]:
 
 
 class Labels:
-    """Names of one picture.
+    """Names that are drawn in one picture.
 
     Parameters
     ----------
@@ -102,7 +106,7 @@ class Labels:
     Attributes
     ----------
     drawn : list of (str, Box)
-        First line and box of each label, pixels.
+        First line of each label, and its box, pixels.
     """
 
     def __init__(self, image: Image.Image, view: View, colors: Theme) -> None:
@@ -111,7 +115,7 @@ class Labels:
         self.drawn: list[tuple[str, Box]] = []
 
     def draw(self, still: Still) -> None:
-        """Draw the names of robots, places and areas of a moment."""
+        """Draw the names of robots, places and areas, if the scale is large enough."""
         view, scene = self._view, still.scene
         self._take(still)
         if view.scale >= BODIES_FROM:
@@ -130,13 +134,13 @@ class Labels:
         return 0 <= x <= self._view.width and 0 <= y <= self._view.height
 
     def _take(self, still: Still) -> None:
-        """Take the room of bodies and of symbols of places."""
+        """Mark the boxes of bodies and of symbols of places as occupied."""
         view = self._view
         for figure, (x, y) in zip(
             still.figures, view.pixels(still.poses[:, :2]).tolist(), strict=True
         ):
             r = max(3.0, 0.8 * reach(still.looks[figure.looks]) * view.scale)
-            # The raster has a cell for each part of the picture, not of the world.
+            # Ignore bodies outside the picture: a huge box would fill too many cells.
             if -r < x < view.width + r and -r < y < view.height + r:
                 self._room.add(
                     (
@@ -152,7 +156,7 @@ class Labels:
                 self._room.add((x - 6, y - 6, x + 6, y + 6))
 
     def _robots(self, still: Still) -> None:
-        """Draw the names of robots, the stalled ones first, with the word "stalled"."""
+        """Draw the names of robots. Stalled robots come first and get the word "stalled"."""
         places = self._view.pixels(still.poses[:, :2]).tolist()
         rows = [
             row
@@ -206,7 +210,7 @@ class Labels:
             )
 
     def _put(self, lines: Sequence[Line], corners: Sequence[Corner]) -> None:
-        """Draw lines at the first corner with room."""
+        """Draw a label of one or more lines at the first place that is free, if there is one."""
         if len(self.drawn) >= MAX_LABELS:
             return
         lines = [(shown(words, MAX_LABEL), color) for words, color in lines]

@@ -45,14 +45,14 @@ def _font(size: int) -> Any:
 
 
 def text_width(words: str) -> float:
-    """Return the width of a text, pixels."""
+    """Return the width of a text in a font of `FONT_SIZE`, pixels."""
     return float(_font(FONT_SIZE).getlength(words))
 
 
-# Labels repeat in every frame of a movie.
+# Keep the results, because labels repeat in every frame of a movie.
 @lru_cache(maxsize=512)
 def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
-    """Return a text and its background; the baseline starts at (4, 4 + size).
+    """Return a text and its background as masks; the baseline starts at (4, 4 + size).
 
     Parameters
     ----------

@@ -19,9 +19,9 @@ from botyard.pictures.palette import Theme
 LEAST_GRID_PX: Final = 9.0
 """Smallest distance between two grid lines, pixels."""
 NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
-"""Area of robots without a map, m; the plane outside of it is grey."""
+"""Part of the plane that is shown as ground in a world without a map, m; the rest is grey."""
 MAX_PLACES: Final = 2_000
-"""Largest number of goals, docks and homes, and of areas, to draw."""
+"""Largest number of places (goals, docks, homes) to draw, and largest number of areas."""
 
 
 class Map(NamedTuple):
@@ -32,9 +32,9 @@ class Map(NamedTuple):
     view : View
         View of the layers.
     ground : (height, width) uint32 array
-        Pixels of ground and grid, of the size of the view (`botyard.pictures.frame`).
+        Pixels of ground, grid and floor, in the size of the view.
     walls, places : Overlay
-        Layers below and above the robots.
+        `walls` lies below the robots; `places`, with areas and the map's edge, above them.
     """
 
     view: View
@@ -58,7 +58,7 @@ def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
     ground, walls, places = (Frame(view.width, view.height) for _ in range(3))
     ground.image.paste(theme.ground, (0, 0, view.width, view.height))
     _draw_grid(ground.image, view, theme)
-    # Paint hides the grid, whose colours suit the plain ground alone.
+    # The floor is drawn over the grid, whose colours only suit the plain ground.
     draw_floor(ground.image, scene.floor, view)
     merge(draw_walls(scene, view, theme), walls.image)
     merge(
@@ -94,7 +94,7 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
     x0, y0, x1, y1 = view.bounds
     step = max(1.0, nice_step(LEAST_GRID_PX / view.scale))
     draw = ImageDraw.Draw(image)
-    # Dark lines come second, so that no pale line crosses over them.
+    # Draw dark lines after the pale ones, so that no pale line crosses over them.
     for major in (False, True):
         color = theme.grid_major if major else theme.grid
         for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
@@ -126,7 +126,7 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     width = min(3.0, max(1.25, 0.05 * view.scale))
     x0, y0, x1, y1 = view.bounds
     rim = 4.0 / view.scale
-    # Most walls of a large map are outside a view that follows a robot.
+    # Select the visible walls: a view that follows a robot shows few of a large map.
     a, b = scene.segments[:, :2], scene.segments[:, 2:]
     low, high = np.minimum(a, b), np.maximum(a, b)
     seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (
@@ -150,7 +150,8 @@ def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
             mask.rectangle((0, 0, left, view.height))
         if right < view.width:
             mask.rectangle((right, 0, view.width, view.height))
-        # Rectangles that overlap would be darker there.
+        # Limit the next rectangles to the space between the first ones: where transparent
+        # rectangles overlap, they would be darker.
         left, right = max(left, 0), min(right, view.width)
         if top > 0:
             mask.rectangle((left, 0, right, top))
@@ -196,7 +197,7 @@ def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
-    """Draw the symbol of a place: a dock, a home, or a goal for all other kinds.
+    """Draw the symbol of a place. Kinds other than dock and home get the symbol of a goal.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Movie files, frame by frame: GIF and WebP with Pillow, MP4 with PyAV.
+"""Writers of movie files: GIF and WebP with Pillow, MP4 with PyAV.
 
-MP4 needs the extra ``movie``. A frame of GIF and WebP holds only the part that changed
-since the previous frame, and only this frame stays in memory. Layouts: "GIF89a
-Specification" (CompuServe, 1990); "WebP Container Specification" (Google). All three
-formats carry the marker by which botyard recognises its files.
+MP4 needs the extra ``movie``. A frame of GIF and WebP contains only the part that
+changed since the previous frame, so the writer keeps the previous frame in memory.
+Layouts: "GIF89a Specification" (CompuServe, 1990); "WebP Container Specification"
+(Google). All three formats carry the marker by which botyard recognises its files.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ SUFFIXES: Final = (".gif", ".webp", ".mp4")
 FPS_LIMITS: Final[dict[str, float]] = {".gif": 50.0, ".webp": 100.0, ".mp4": 120.0}
 """Highest frame rate of each format, 1/s.
 
-Times in a GIF are hundredths of a second, and players slow down frames that are shorter
-than two of them.
+A GIF counts in hundredths of a second, and players slow down frames shorter than 0.02 s.
 """
 MIN_FPS: Final = 0.001
 """Lowest frame rate, 1/s: a frame lasts for at most 1000 s."""
@@ -46,7 +45,7 @@ MAX_FRAME_PIXELS: Final = 10_000_000
 MAX_SIDE: Final = 16_383
 """Longest side of a frame, pixels.
 
-It is the limit of WebP (2¹⁴ − 1), and also of x264 for even sides.
+It is the limit of WebP (2¹⁴ − 1). The limit of x264 for even sides is the same.
 """
 _CRF: Final = "20"
 """Quality of MP4 (constant rate factor).
@@ -141,7 +140,8 @@ def check_movie(path: StrPath, fps: float) -> None:
 def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator[Movie]:
     """Write a movie in the format of the suffix.
 
-    The file appears when the block has succeeded.
+    The file is complete, and visible under its name, after the block has ended without
+    an error.
 
     Parameters
     ----------
@@ -168,14 +168,14 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
         The file cannot be written.
     """
     check_movie(path, fps)
-    # Codecs need a rational rate, and the exact fraction of a float is huge.
+    # Codecs need the rate as a fraction; the exact fraction of a float has huge terms.
     rate = Fraction(fps).limit_denominator(1000)
     kinds: dict[str, Any] = {".gif": _Gif, ".webp": _WebP, ".mp4": _Mp4}
     with replacing(path, force=force) as file:
-        # The length of the file goes into its header, which is written last.
+        # The file must be seekable: its length goes into the header after the last frame.
         if not file.seekable():
             raise WorldError(
-                f"path: expected a seekable file, found one that is not: {path}"
+                f"path: expected a seekable file, found {path}, which is not seekable"
             )
         movie = _Checked(kinds[Path(path).suffix.lower()](file, rate))
         yield movie
@@ -195,8 +195,8 @@ class _Checked:
         self._count += 1
         if self._count > MAX_FRAMES:
             raise WorldError(
-                f"a movie has at most {MAX_FRAMES} frames: choose a lower frame "
-                "rate or a shorter part"
+                f"expected at most {MAX_FRAMES} frames of a movie, found more: choose a "
+                "lower frame rate or a shorter part"
             )
 
         height, width = frame.shape
@@ -205,8 +205,8 @@ class _Checked:
         self._size = self._size or (width, height)
         if (width, height) != self._size:
             raise WorldError(
-                f"frame: expected the size of the first frame, {self._size}, "
-                f"found {(width, height)}"
+                f"frame: expected the size of the first frame, {self._size[0]} × "
+                f"{self._size[1]} pixels, found {width} × {height}"
             )
 
         self._movie.add(frame)
@@ -219,7 +219,7 @@ class _Checked:
 
 
 class _Deltas(ABC):
-    """Movie whose frames hold only the changed part of the picture.
+    """Movie whose frames contain only the changed part of the picture.
 
     Parameters
     ----------
@@ -228,9 +228,9 @@ class _Deltas(ABC):
     rate : Fraction
         Frame rate, 1/s.
     unit : int
-        Number of the format's units of time in a second.
+        Units of time per second in the format: 100 for hundredths of a second.
     even : bool
-        Whether parts start at even pixels.
+        Whether the left and upper edge of a changed part must be even, as in WebP.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class _Deltas(ABC):
         self._part: tuple[Image.Image, tuple[int, int]] | None = None
         self._count = 0
         self._begin = 0
-        """Time at which a player shows `_part`, in units of the format."""
+        """Time at which a player shows `_part`, since the start, in units of the format."""
 
     def add(self, frame: Words) -> None:
         """Append a frame."""
@@ -270,7 +270,7 @@ class _Deltas(ABC):
         self._end()
 
     def _flush(self) -> None:
-        # Rounding the total time, not each duration, keeps the errors from adding up.
+        # Round the total time, not each duration, so that rounding errors do not add up.
         now = round(self._count * self._unit / self._rate)
         if self._part is not None:
             self._write(*self._part, now - self._begin)
@@ -314,7 +314,7 @@ class _Gif(_Deltas):
             duration -= now
             if not duration:
                 return
-            # A repetition only extends the time, and one pixel is enough for it.
+            # A repetition only extends the time, so one pixel of the frame is enough.
             flat = flat.crop((0, 0, 1, 1))
 
     def _end(self) -> None:
@@ -322,7 +322,7 @@ class _Gif(_Deltas):
 
 
 class _WebP(_Deltas):
-    """WebP with lossless frames.
+    """WebP movie with lossless frames.
 
     Areas of one colour need little space in lossless frames, and keep their exact
     colour.
@@ -351,7 +351,7 @@ class _WebP(_Deltas):
         # Quality 20 and method 0 are the fastest settings of the lossless encoder.
         part.save(found, "WEBP", lossless=True, quality=20, method=0)
 
-        # Parts are opaque, so blending would only cost time.
+        # Frames are opaque, so a player need not blend them with the picture below.
         do_not_blend = 0x02
         head = b"".join(
             _u24(n)
@@ -364,11 +364,11 @@ class _WebP(_Deltas):
             )
         )
 
-        # The first 12 bytes are the RIFF header of a single picture.
+        # Skip the RIFF header of 12 bytes: `found` is a file with a single picture.
         self._chunk(b"ANMF", head + bytes([do_not_blend]) + found.getvalue()[12:])
 
     def _end(self) -> None:
-        # Pillow puts a prefix of JPEG before EXIF data; WebP has none.
+        # Pillow starts EXIF data with the prefix that JPEG needs; WebP has no prefix.
         self._chunk(b"EXIF", mark_as_exif().removeprefix(b"Exif\0\0"))
 
         # The RIFF size does not count the 8 bytes of its own header.
@@ -406,7 +406,7 @@ def _u24(number: int) -> bytes:
 
 
 class _Mp4:
-    """H.264 in MP4.
+    """Movie with H.264 video in an MP4 file.
 
     Both sides are even, because chroma covers two by two pixels. A frame with an odd
     side gets its last row or column repeated.

@@ -29,13 +29,13 @@ class PictureOptions:
     Attributes
     ----------
     area : tuple or None
-        Part of the world: smallest x, smallest y, largest x, largest y, m; with
-        `follow` its width and height, m. None: the whole world, or 12 m around the
-        followed robot.
+        Part of the world: smallest x, smallest y, largest x, largest y, m. With
+        `follow`: width and height of the part around the robot, m. None: the whole
+        world; with `follow` 12 m × 7.5 m.
     follow : str or None
-        Robot that stays in the middle.
+        Name of the robot that stays in the middle of the picture.
     trails : float
-        Length of robots' trails, simulated s; 0: none.
+        Length of robots' trails, simulated s; 0: no trails.
     scans : bool or tuple of str
         See `botyard.pictures.still.take`.
     size : int or tuple of two
@@ -82,15 +82,15 @@ def picture_options(
     Parameters
     ----------
     area : sequence of float, optional
-        Smallest x, smallest y, largest x, largest y, m; with `follow` width and height,
-        m.
+        Smallest x, smallest y, largest x, largest y, m. With `follow`: width and height
+        of the part around the robot, m.
     follow : str, optional
-        Robot that stays in the middle.
+        Name of the robot that stays in the middle of the picture.
     trails : float
         Length of trails, simulated s, at most `MAX_TRAIL_S`.
     scans : bool, str or iterable of str
-        Whether to draw readings with a subscriber; or names of robots whose readings
-        are all drawn.
+        Whether to draw the readings of sensors with a subscriber; or names of robots, of
+        which all readings are drawn.
     size : int or sequence of int
         Largest width, or width and height, pixels.
     theme, colors : str
@@ -118,7 +118,7 @@ def picture_options(
 
 
 def _goals(goals: Any) -> tuple[Place, ...]:
-    """Return goals as places of the map.
+    """Return goals as places, as a map has them.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
     area : sequence of float
         Two or four numbers, m.
     is_around : bool
-        Whether it is a width and height around a robot.
+        Whether `area` is a width and a height around a robot.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
         if is_around
         else "smallest x, smallest y, largest x, largest y"
     )
-    # A string has a length, but no numbers.
+    # Reject a string here: it has a length too, but contains no numbers.
     if isinstance(area, str) or not hasattr(area, "__len__") or len(area) != count:
         raise ArgumentError(
             f"area: expected {count} numbers, {form} (m), found {arguments.found(area)}"

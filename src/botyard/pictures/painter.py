@@ -1,4 +1,4 @@
-"""Painter of consecutive moments of a world; it draws static parts only once."""
+"""Drawing of consecutive moments of a world; static parts are drawn only once."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ FOLLOWED_M: Final = 12.0
 FOLLOWED_ASPECT: Final = 0.625
 """Ratio of height to width of the view around a followed robot."""
 MAX_FILLED: Final = 50
-"""Largest number of scans to draw as filled fields; more scans become points."""
+"""Largest number of scans that are drawn as filled areas; with more, only hits are drawn."""
 MAX_TILE: Final = 40_000_000
 """Largest number of map pixels to draw in advance around a moving view."""
 DOT: Final = 2.5
-"""Bodies with a smaller extent than this, pixels, are drawn as dots."""
+"""Least radius of a body that is drawn with its shape, pixels; smaller ones become dots."""
 
 
 class Painter:
@@ -47,11 +47,11 @@ class Painter:
     Parameters
     ----------
     options : PictureOptions
-        Contents of the pictures. A view that follows no robot is fixed by the first
-        moment.
+        Contents of the pictures. If they follow no robot, all show the part of the world
+        that the first picture shows.
     check : callable
-        Called with width and height, pixels, before a picture is drawn; its errors pass
-        through `draw`.
+        Called with width and height, pixels, before a picture is drawn. It raises an
+        error to refuse the size; `draw` does not catch this error.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Painter:
         Parameters
         ----------
         still : Still
-            Moment of the world. A time before the last one clears the trails.
+            Moment of the world. If its time is before the last moment, trails are cleared.
         """
         poses = still.poses[:, :2].tolist()
         self._trails.add(
@@ -93,7 +93,7 @@ class Painter:
         Parameters
         ----------
         still : Still
-            Moment of the world. A time before the last one clears the trails.
+            Moment of the world. If its time is before the last moment, trails are cleared.
 
         Raises
         ------
@@ -105,12 +105,12 @@ class Painter:
     def paint(self, still: Still) -> Words:
         """Return the pixels of the picture of a moment.
 
-        The next picture of the same size reuses their memory.
+        The next picture of the same size overwrites the returned array.
 
         Parameters
         ----------
         still : Still
-            Moment of the world. A time before the last one clears the trails.
+            Moment of the world. If its time is before the last moment, trails are cleared.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Painter:
         self._check(view.width, view.height)
         chart, dx, dy = self._chart(still.scene, view)
 
-        # Reuse the memory, because a new large frame costs page faults.
+        # Reuse the memory: the page faults of a new large frame take time.
         if self._frame is None or self._frame.image.size != (view.width, view.height):
             self._frame = Frame(view.width, view.height)
 
@@ -180,13 +180,12 @@ class Painter:
         view = fit(
             (x - wide / 2, y - high / 2, x + wide / 2, y + high / 2), o.size, 0.0
         )
-        # Align the view to whole pixels of the world, so that walls do not flicker when
-        # it moves.
+        # Move the view by whole pixels only, so that walls do not flicker.
         left, top = round(view.left * view.scale), round(view.top * view.scale)
         return view._replace(left=left / view.scale, top=top / view.scale)
 
     def _chart(self, scene: Scene, view: View) -> tuple[Map, int, int]:
-        """Return the map around a view, and the position of the view in it, pixels.
+        """Return the drawn map, and the left and top edge of the view in it, pixels.
 
         Parameters
         ----------
@@ -206,7 +205,8 @@ class Painter:
             if chart.view.scale == view.scale and inside:
                 return chart, dx, dy
 
-        # A map of three times the size serves many frames before the view leaves it.
+        # For a moving view, draw a map with three times its width and height: it serves many
+        # frames.
         moves = (
             self._options.follow is not None
             and 9 * view.width * view.height <= MAX_TILE
@@ -251,7 +251,7 @@ class Painter:
 
 
 def _one_color_each(still: Still) -> Still:
-    """Return a copy of a moment in which each robot has another colour, as on the page."""
+    """Return a copy of a moment in which each robot has its own colour, as on the page."""
     own, colors = list(still.looks), robot_colors()
     figures = []
     for row, figure in enumerate(still.figures):
@@ -313,7 +313,7 @@ def extent(still: Still) -> Box:
 def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
     """Return the box around positions of a picture, whole pixels.
 
-    Far positions are limited to one million pixels.
+    Edges are limited to ±1 million pixels.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
-    """Draw the readings of lasers as filled fields, or as points if there are many.
+    """Draw the readings of lasers as filled areas, or only their hits if there are many.
 
     Sonar readings are drawn as lines.
 
@@ -358,7 +358,7 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
         for beams in still.scans
         if len(beams.ranges)
     ]
-    # Skip scans outside the view before they count towards the limit.
+    # Remove scans outside the view, so that they do not count towards `MAX_FILLED`.
     fans = [
         (beams, at, box)
         for beams, at in found
@@ -377,15 +377,16 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
 
 
 Fan = tuple[Beams, Array, tuple[int, int, int, int]]
-"""Readings of one sensor: its position and the ends of its beams, and their bounding
-box, all in pixels.
+"""Readings of one laser, the points to draw, and their bounding box, pixels.
+
+The points are the position of the sensor, then the ends of its beams.
 """
 
 
 def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> None:
-    """Fill the field of each scan, and draw its edge along surfaces.
+    """Fill the area that each scan covers, and draw a line along the surfaces it hit.
 
-    Overlapping fields are darker.
+    Overlapping areas are darker.
     """
     if not fans:
         return
@@ -397,7 +398,8 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     )
 
     begins = np.cumsum([0, *(len(at) for _, at, _ in fans)])
-    # Bearings grow counter-clockwise, also as seen in the picture.
+    # `mark_fields` expects 1 for clockwise: bearings that increase turn counter-clockwise,
+    # also in the picture.
     turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
 
     marks = np.zeros((view.height, view.width), np.uint8)
@@ -415,7 +417,7 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
         # The beams without a range end at the sensor (see `ends`).
         reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
         near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
-        # A jump in range is a gap between two objects, not a surface.
+        # Interrupt the line where the range jumps: there is a gap between two objects.
         breaks = np.flatnonzero(far - near > 0.3 + 0.08 * near) + 1
         edge.stroke(at[1:], 1.0, starts=np.append(0, breaks))
     paste(edge.finish(), frame.image)
@@ -424,8 +426,8 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
 def _dot_fans(
     image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme
 ) -> None:
-    """Draw the hits of many scans as points of 2 × 2 pixels."""
-    # A range close to the limit means that the beam hit no object.
+    """Draw the points that many scans hit as squares of 2 × 2 pixels."""
+    # A range close to `range_max` means that the beam hit no object.
     hits = [
         at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)]
         for beams, at, _ in fans

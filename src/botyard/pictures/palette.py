@@ -13,12 +13,12 @@ RGBA = tuple[int, int, int, int]
 """Colour as red, green, blue and opacity, 0 … 255."""
 THEMES: Final = ("light", "dark")
 COLORS: Final = ("model", "robot")
-"""Whether robots have the colour of their model, or one colour each."""
+"""Colours of robots: the colour of the model, or a different colour for each robot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours of a picture's elements; ``palette.toml`` describes each of them."""
+    """Colours of the elements of a picture; ``palette.toml`` describes each element."""
 
     ground: RGBA
     beyond: RGBA

@@ -1,7 +1,7 @@
-"""Moments of a movie as plain data (`Reel`), and the child process that makes it.
+"""Moments of a movie as plain data (`Reel`), and the child process that makes the movie.
 
-Data that moments share, such as the map, is in a reel once. See
-`botyard.processes.child_process`.
+A reel contains data that several moments share, such as the map, only once. See
+`botyard.processes.child_process` for the process.
 """
 
 from __future__ import annotations
@@ -26,20 +26,24 @@ MODULE: Final = "botyard.pictures.reel"
 TYPES: Final = {"drawn": int, "part": bytes, "refused": str}
 """Messages from the child process.
 
-They report the number of drawn frames, bytes of the file in order, or a refusal.
+``drawn``: number of frames drawn so far. ``part``: the next bytes of the file.
+``refused``: reason why there is no movie.
 """
 PART_BYTES: Final = 2**20
 
 
 class Cast(NamedTuple):
-    """Robots and boxes of one or more moments; for the fields see `Still`."""
+    """Appearances and bodies that one or more moments share; for the fields see `Still`."""
 
     looks: tuple[Looks, ...]
     figures: tuple[Figure, ...]
 
 
 class Shot(NamedTuple):
-    """Moment of a movie, like `Still`, but with indices of its map and robots in the reel."""
+    """Moment of a movie, like `Still`, but with indices into the reel.
+
+    `scene` is an index into `Reel.scenes`, and `cast` an index into `Reel.casts`.
+    """
 
     time: float
     scene: int
@@ -64,7 +68,7 @@ class Reel(NamedTuple):
     max_bytes : int
         Largest size of the file.
     scenes, casts, shots : list
-        Maps, sets of robots, and moments.
+        Maps; appearances and bodies; moments, which refer to both by index.
     frames : list of int
         Index of the moment that each frame shows, in order.
     """
@@ -79,7 +83,7 @@ class Reel(NamedTuple):
     frames: list[int]
 
     def add(self, still: Still) -> int:
-        """Append a moment for the next frames. Returns the bytes of its arrays.
+        """Append a moment for the next frames, and return the size of its arrays, bytes.
 
         Parameters
         ----------
@@ -94,7 +98,7 @@ class Reel(NamedTuple):
         if not self.casts or self.casts[-1] != cast:
             self.casts.append(cast)
 
-        # The poses are copies already, so the moment can wait to be drawn.
+        # `Still` contains copies of the poses, so later steps do not change them.
         shot = Shot(
             still.time,
             len(self.scenes) - 1,
@@ -110,7 +114,7 @@ class Reel(NamedTuple):
         )
 
     def show(self) -> None:
-        """Append a frame with the latest moment."""
+        """Append a frame that shows the latest moment."""
         self.frames.append(len(self.shots) - 1)
 
     def still(self, number: int) -> Still:
@@ -146,7 +150,7 @@ def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
 def make(reel: Reel, folder: Path, send: Send) -> None:
     """Make the movie in an empty folder, and send it.
 
-    Errors of the movie are sent as ``refused``, not raised.
+    An error is not raised, but sent as ``refused``.
 
     Parameters
     ----------
@@ -155,7 +159,7 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
     folder : Path
         Empty folder, in which the file stays.
     send : callable
-        Sends a kind of `TYPES` and its value to the parent.
+        Sends a message to the parent process: its kind, a key of `TYPES`, and its value.
     """
     path = folder / f"movie{reel.suffix}"
     try:
@@ -164,7 +168,7 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
             with writing_movie(path, reel.fps) as movie:
                 for frame, pixels in enumerate(_frames(reel, painter)):
                     movie.add(pixels)
-                    # Check during the work, so that a movie that is too large cannot
+                    # Check after each frame, so that a movie that is too large does not
                     # fill the disk.
                     if (
                         sum(entry.stat().st_size for entry in os.scandir(folder))

@@ -1,4 +1,4 @@
-"""Implementations of `Simulation.render`, and of pictures in notebooks."""
+"""Implementation of `Simulation.render`, and of the pictures of objects in notebooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def render(
     Parameters
     ----------
     sim : Simulation
-        The world. Sensors without a subscriber may measure for the picture.
+        The world. Sensors of the robots in the option `scans` measure for the picture.
     path : path-like or None
         File for the picture; None writes none.
     options : mapping of str to object
@@ -70,7 +70,7 @@ def render(
     if checked.trails:
         _look_back(sim, checked.trails, painter)
     still = take(sim, checked.scans)
-    # Given goals are drawn like places of the map.
+    # Goals in the options are drawn like places of the map.
     if checked.goals:
         still = replace(
             still, scene=replace(still.scene, places=still.scene.places + checked.goals)
@@ -83,7 +83,7 @@ def render(
 
 
 def _look_back(sim: Simulation, seconds: float, painter: Painter) -> None:
-    """Show a painter the recent positions of robots, for their trails.
+    """Give a painter the recent positions of robots from the history, for their trails.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _look_back(sim: Simulation, seconds: float, painter: Painter) -> None:
     seconds : float
         Length of the trails, simulated s.
     painter : Painter
-        Painter of the picture, which gets the positions.
+        Painter that draws the picture afterwards.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages of reports, with style and matplotlib figures."""
+"""HTML pages of reports; each is one file that includes its style and its figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def document(title: str, parts: Iterable[str]) -> str:
     title : str
         Title and heading; characters of HTML are escaped.
     parts : iterable of str
-        HTML, which is not escaped.
+        Parts of the body as HTML; they are not escaped.
     """
     name = escaped(title)
     head = (
@@ -40,7 +40,7 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def escaped(text: str, limit: int = MAX_NAME) -> str:
-    """Return any text as HTML, with at most `limit` characters.
+    """Return a text with at most `limit` characters, with characters of HTML escaped.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def plain_table(
 ) -> str:
     """Return an HTML table whose cells are texts.
 
-    Rows wrap on narrow pages, but not inside intervals. The first `texts` columns, and
-    the last one if it is a text, are aligned to the left.
+    On narrow pages, cells wrap, but not inside the interval after a number ("5 (4 … 6)").
+    Columns of texts are aligned to the left, columns of numbers to the right.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ def plain_table(
     rows : iterable of sequence of str
         Cells, as any text; they are escaped.
     texts : int
-        Number of columns with texts at the left.
+        Number of columns at the left that contain texts.
     limit : int
         Greatest length of a cell, characters.
     is_last_text : bool
-        Whether the last column has texts.
+        Whether the last column contains texts too.
     """
 
     def row(cells: Sequence[str], tag: str) -> str:
@@ -107,7 +107,7 @@ def image(figure: Any, name: str) -> str:
     import matplotlib
 
     data = io.BytesIO()
-    # A fixed salt and no date give the same bytes for the same picture.
+    # With a fixed salt for element ids, and no date, equal figures give equal bytes.
     with matplotlib.rc_context({"svg.hashsalt": "botyard"}):
         figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
     text = base64.b64encode(data.getvalue()).decode()

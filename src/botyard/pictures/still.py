@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000
-"""Largest number of lasers and sonar rings with drawn beams.
+"""Largest number of lasers and sonar rings whose beams are drawn.
 
-Further robots are drawn without beams.
+The beams of further sensors are not drawn.
 """
 
 
@@ -40,9 +40,9 @@ class Looks:
     color : str
         X11 colour name or ``#rrggbb``.
     drives : bool
-        Whether it is a robot, whose heading is marked.
+        Whether bodies of the model can drive: their heading is marked.
     is_box : bool
-        Whether it is a box of the map, drawn with the map.
+        Whether the body is a box of the map, which is drawn below robots.
     """
 
     parts: tuple[Outline, ...]
@@ -60,16 +60,17 @@ class Figure:
     looks : int
         Index in `Still.looks`.
     name : str
-        Name of a robot, drawn next to it.
+        Name of a robot, which is drawn next to it; empty for a box.
     parts : tuple of outlines
-        Further parts, such as the paddles of a gripper.
+        Parts that change during the run, such as the paddles of a gripper.
     marks : tuple of outlines
         Shapes on top of the body, such as steered wheels.
     ghost : bool
-        Whether sensors do not see it and it never collides: only its outline is drawn.
+        Whether the robot is a ghost: sensors do not see it and it never collides. Only its
+        outline is drawn.
     stalled : bool
-        Whether it is stalled: its outline has another colour, and "stalled" is drawn at
-        its name.
+        Whether the robot is blocked by an obstacle: its outline has another colour, and
+        "stalled" is drawn at its name.
     is_driven : bool
         Whether a client commands it.
     """
@@ -136,11 +137,11 @@ class Still:
     scene : Scene
         The map; its boxes are among the figures.
     looks : tuple of Looks
-        Appearances, by model.
+        Appearances; `Figure.looks` is an index into them.
     figures : tuple of Figure
-        Robots and boxes.
+        Robots, then boxes of the map.
     poses : (n, 3) float64 array
-        Poses of the figures: m, m, rad.
+        Pose of each figure: m, m, rad.
     scans, sonar : tuple of Beams
         Beams of lasers and sonar transducers.
     fields : tuple of FieldLevels
@@ -160,20 +161,21 @@ class Still:
 Scans = bool | tuple[str, ...]
 """Sensors whose beams are drawn.
 
-True: sensors with a subscriber; False: none; names: all sensors of these robots.
+True: sensors with a subscriber; False: no sensors; names: all sensors of the robots
+with these names.
 """
 
 
 def take(sim: Simulation, scans: Scans = True) -> Still:
-    """Copy the current world with readings of sensors. Call it between two steps.
+    """Return a copy of the current world with readings of sensors. Call it between two steps.
 
     Parameters
     ----------
     sim : Simulation
         The world. It does not change.
     scans : bool or tuple of str
-        Sensors with a subscriber (True), or all sensors of these robots. Sensors
-        without a subscriber take their readings now.
+        Sensors with a subscriber (True), no sensors (False), or names of robots. All
+        sensors of named robots are read; those without a subscriber measure now.
 
     Returns
     -------
@@ -185,8 +187,8 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     looks: list[Looks] = []
 
     def kind(of: RobotSpec) -> int:
-        # Robots of one model share an appearance; models have no cheaper key than their
-        # identity.
+        # Robots of one model share an appearance. The key is the identity of the model,
+        # because comparing models would be slow.
         if id(of) not in kinds:
             kinds[id(of)] = len(looks)
             looks.append(Looks((*of.parts, of.outline), of.color, bool(of.drive)))
@@ -235,7 +237,7 @@ def _steering(state: State, row: int) -> float:
 
 
 def boxes_of(scene: Scene) -> Still:
-    """Return a scene without robots, with its boxes at their initial poses.
+    """Return the moment of a scene without robots, with its boxes at their initial poses.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ def boxes_of(scene: Scene) -> Still:
 def _beams(
     robots: list[Robot], scans: Scans
 ) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
-    """Return the beams of lasers, and of sonar transducers.
+    """Return the beams of lasers, and the beams of sonar transducers.
 
     Parameters
     ----------
@@ -271,7 +273,7 @@ def _beams(
     """
     fans: list[Beams] = []
     sonar: list[Beams] = []
-    # The beams of thousands of sensors would take seconds to draw.
+    # Limit the number of sensors: to draw the beams of thousands would take seconds.
     left = MAX_RINGS if scans else 0
     for i, robot in enumerate(robots):
         wanted = scans is not True and scans is not False and robot.name in scans
@@ -326,7 +328,7 @@ def ends(still: Still, beams: Beams) -> Array:
         + beams.first
         + beams.step * np.arange(len(beams.ranges))
     )
-    # Infinite ranges would give pixels that cannot be drawn.
+    # A range of inf or NaN would give a pixel that cannot be drawn.
     reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
     found = np.empty((len(reach) + 1, 2))
     found[0] = x, y

@@ -1,6 +1,6 @@
-"""Past positions of robots, sampled at an interval of simulated time.
+"""Trails of robots: their past positions, sampled at an interval of simulated time.
 
-The page keeps the same samples.
+The page samples trails in the same way.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ SPACING_S: Final = 0.2
 JUMP: Final = 1.5
 """Distance between two samples of a robot, m, that counts as a jump.
 
-No robot drives so fast: it was placed there, and a new piece starts.
+No robot drives so far in `SPACING_S`: it was placed there, and its trail is interrupted.
 """
 MAX_SAMPLES: Final = 3_000
-"""Largest number of samples of a robot; longer trails have a longer interval."""
+"""Largest number of samples of a robot; long trails have a longer interval instead."""
 BANDS: Final = 4
 """Number of parts of a trail, by age; older parts are drawn fainter."""
 
 Piece = NDArray[np.float64]
+"""Part of a trail without a jump: positions, (n, 2), m."""
 
 
 class Trails:
@@ -47,7 +48,8 @@ class Trails:
     ) -> None:
         """Add the positions, m, of all robots at a time.
 
-        Samples that come too early are ignored. Time that jumps back clears the trails.
+        A call is ignored if the interval since the last sample has not passed. If time has
+        gone back, all trails are cleared.
 
         Parameters
         ----------
@@ -66,7 +68,7 @@ class Trails:
         if time - self._last < self._spacing - 1e-9:
             return
         self._last = time
-        # A new table drops robots that no longer exist.
+        # Fill a new table, so that robots that no longer exist have no samples.
         found = dict[str, deque[tuple[float, float, float]]]()
         for name, (x, y) in places:
             samples = self._samples.get(name)
@@ -84,8 +86,8 @@ class Trails:
     ) -> list[tuple[int, list[Piece]]]:
         """Return a robot's trail up to its current position.
 
-        The trail is divided into pieces (n, 2), m, by age: band 0 is the oldest of
-        `BANDS`.
+        The trail is divided by age into `BANDS` bands, of which band 0 is the oldest. A band
+        consists of pieces, because the trail is interrupted at jumps.
 
         Parameters
         ----------
@@ -99,7 +101,8 @@ class Trails:
         Returns
         -------
         list of (int, list of (n, 2) float64)
-            Band and its pieces, oldest first; bands without samples are left out.
+            Number of each band and its pieces, oldest first; bands without samples are left
+            out.
         """
         samples = self._samples.get(name)
         if not samples:
@@ -118,7 +121,7 @@ class Trails:
             inside = np.flatnonzero(band == k)
             if not inside.size:
                 continue
-            # A piece ends at the first sample of the next one, so that no gap shows.
+            # A band also includes the first sample of the next band, so that no gap is visible.
             first, last = int(inside[0]), min(int(inside[-1]) + 2, len(at))
             within = cuts[(cuts > first) & (cuts < last)]
             pieces = np.split(at[first:last, 1:], within - first)

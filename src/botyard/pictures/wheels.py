@@ -10,18 +10,18 @@ from botyard.model.kinematics import Kinematics
 from botyard.model.wheelplaces import fixed_places, steered_places
 
 WHEEL_WIDTH: Final = 0.35
-"""Half the width of a drawn wheel by its radius."""
+"""Ratio of half the width of a drawn wheel to its radius."""
 
 
 def wheel_shapes(kinematics: Kinematics, steering: float) -> tuple[Outline, ...]:
     """Return the wheels of a car-like drive as rectangles in its frame, m.
 
-    The page draws the same ones (``web/src/view/shape.ts``).
+    The page draws the same wheels (``web/src/view/shape.ts``).
 
     Parameters
     ----------
     kinematics : Kinematics
-        The drive; one without a steered axle has no such wheels.
+        The drive; without a steered axle the result is empty.
     steering : float
         Angle of the steered axle, rad.
     """

@@ -1,4 +1,4 @@
-"""HTML by which a notebook shows a live page, or a picture where it cannot."""
+"""HTML with which a notebook shows a live page, or a picture if there is no live page."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Final
 from botyard.errors import ArgumentError
 
 PORT: Final = "{port}"
-"""Text in an address that stands for the number of the port."""
+"""Placeholder for the number of the port in an address."""
 _BLANK: Final = (
     "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 )
-"""Transparent picture of one pixel, whose loading starts the program below."""
+"""Transparent picture of one pixel. Its `onload` handler runs `_PROGRAM`."""
 
-# The browser decides which address reaches the server, because only it knows its own
-# place: next to the kernel, or far away behind a proxy of Jupyter. An address that does
-# not answer leaves the picture, as in a saved notebook. A page of another computer may
-# not try this computer's ports: browsers would ask the user for permission.
+# The browser finds the address that reaches the server, because only the browser knows
+# whether it runs on the kernel's computer or behind a proxy of Jupyter. If no address
+# answers, the notebook shows the picture, as a saved notebook does. A notebook from
+# another computer does not try ports of the user's computer, because browsers would ask
+# the user for permission.
 _PROGRAM: Final = """((spot, {port, path, height, still, prefix, given}) => {
   spot.onload = null;
-  // In a handler the bare name is document.URL. The address of marimo's frames is their parent's.
+  // In a handler, the bare name URL is document.URL. The base URI of a marimo frame is its parent's address.
   const home = new window.URL(document.baseURI);
   const web = home.protocol.startsWith("http");
   const here = !web || ["localhost", "127.0.0.1", "[::1]"].includes(home.hostname);
@@ -54,16 +55,16 @@ _PROGRAM: Final = """((spot, {port, path, height, still, prefix, given}) => {
 
 
 def checked_url(url: str) -> str:
-    """Return an address at which a browser reaches a port, with a slash at the end.
+    """Return a valid address of a server, with a slash at the end.
 
     Raises
     ------
     ArgumentError
-        It does not start with ``http://`` or ``https://``.
+        The address does not start with ``http://`` or ``https://``.
     """
     if not url.startswith(("http://", "https://")):
         raise ArgumentError(
-            "url: expected an address such as "
+            "url: expected an address that starts with http:// or https://, such as "
             f'"https://example.org/proxy/{PORT}/", found "{url}"'
         )
     return url if url.endswith("/") else f"{url}/"
@@ -77,15 +78,16 @@ def live_html(port: int, path: str, height: int, still: str, url: str | None) ->
     port : int
         Port of the server on the kernel's computer.
     path : str
-        Path of the page, with its tokens.
+        Path of the page, with its access tokens.
     height : int
         Height of the frame, pixels.
     still : str
-        Class of the picture that the frame replaces.
+        CSS class of the picture that the frame replaces.
     url : str or None
-        Address at which the browser reaches the port. None: the address is found.
+        Address at which the browser reaches the port. None: the program in the HTML finds
+        the address.
     """
-    # Set by code-server and by GitHub Codespaces.
+    # code-server and GitHub Codespaces set this variable to their proxy's address.
     forwarded = os.environ.get("VSCODE_PROXY_URI", "").replace("{{port}}", PORT)
     given = url or (checked_url(forwarded) if forwarded else "")
     choices = {
@@ -101,7 +103,7 @@ def live_html(port: int, path: str, height: int, still: str, url: str | None) ->
 
 
 def still_html(name: str, picture: bytes) -> str:
-    """Return a PNG picture as HTML of a class, which `live_html` hides."""
+    """Return a PNG picture as HTML with a CSS class, by which `live_html` hides it."""
     return (
         f'<img class="{escape(name)}" style="max-width:100%" '
         f'src="data:image/png;base64,{b64encode(picture).decode()}">'

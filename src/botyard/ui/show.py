@@ -1,9 +1,9 @@
-"""`Simulation.show`: the page of a world that the program itself steps.
+"""`Simulation.show`: the page of a world that the user's program steps.
 
-The world stays in the program's thread. After each step it hands over its state as
-bytes. A second simulation, the mirror, takes the latest ones in the thread of a server
-that has nothing but the page, which only watches. So neither waits for the other, and
-the page cannot change a run.
+The world stays in the program's thread and saves its state as bytes after each step. A
+second simulation, the mirror, restores the latest state in the thread of a server. The
+server has only the page, without control of the world. Thus neither thread waits for the
+other, and the page cannot change a run.
 """
 
 from __future__ import annotations
@@ -40,11 +40,14 @@ SOURCE: Final = "show"
 PERIOD_S: Final = 1 / 30
 """Shortest time between two states that the page shows, s: its highest frame rate."""
 UNSEEN_S: Final = 0.1
-"""Time between two looks for a page, while none is open, s."""
+"""Time between two checks for an open page, while no page is open, s."""
 SHARE: Final = 0.1
-"""Part of the time that the mirror's updates take at most."""
+"""Largest share of wall time that the mirror's updates take."""
 LAG_S: Final = 0.1
-"""Delay of a step beyond which the pace is not made up for, s."""
+"""Delay of a step up to which later steps run faster to make up for it, s.
+
+After a longer delay the pace starts anew.
+"""
 MARGIN: Final = 24
 """Margin around the page in a frame of marimo, pixels."""
 HEIGHTS: Final = (1, 10_000)
@@ -57,11 +60,11 @@ class _Moment(NamedTuple):
     Attributes
     ----------
     scene : Scene
-        The map; its boxes are in the state.
+        The map. The poses of its boxes are in `state`.
     models : tuple
-        Descriptions that the state refers to.
+        Models of robots and boxes to which `state` refers.
     read : frozenset
-        Keys of the range sensors that have a reader.
+        Keys of the range sensors that have a subscriber.
     state : bytes
         Result of `SavedStates.save_moment`.
     """
@@ -73,7 +76,7 @@ class _Moment(NamedTuple):
 
 
 class _Capture:
-    """Takes moments of a world, without what has not changed since the last one."""
+    """Takes moments of a world. Parts that have not changed are reused from the last one."""
 
     def __init__(self) -> None:
         self._roster = -1
@@ -82,7 +85,7 @@ class _Capture:
         self._read = frozenset[Hashable]()
 
     def take(self, sim: Simulation) -> _Moment:
-        """Return the present moment; call it in the thread of the world alone."""
+        """Return the present moment. Call it only in the thread that steps the world."""
         core = sim.core
         roster, readers = core.feed.last(*IN_ROSTER), core.devices.table.readers
         if roster != self._roster:
@@ -90,7 +93,7 @@ class _Capture:
             self._readers = b""
         if (present := readers.tobytes()) != self._readers:
             self._readers, self._read = present, core.devices.read_keys()
-        # Controllers are left out: the mirror never calls them.
+        # Controllers (programs) are left out, because the mirror never calls them.
         state = core.states.save_moment(0, programs=False)
         return _Moment(core.scene, self._models, self._read, state)
 
@@ -128,13 +131,13 @@ class _Mirror:
         self._latest = moment
         if not self._is_due:
             self._is_due = True
-            # The server may have ended.
+            # If the server has ended, its loop is closed and raises RuntimeError.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._update)
 
     def _update(self) -> None:
-        # Reset before the read of `_latest`: the other thread sets `_latest` first, and
-        # `_is_due` after it.
+        # Reset `_is_due` before reading `_latest`: the other thread sets them in the
+        # opposite order, so no moment is lost.
         self._is_due = False
         moment = self._latest
         if moment is self._shown:
@@ -147,12 +150,13 @@ class _Mirror:
             self._sim.core.states.know(moment.models)
             self._sim.restore(sealed(moment.state), programs=False)
             self._read_sensors(moment.read)
-            # The program waits meanwhile, because Python runs one thread at a time.
+            # An update delays the program, because Python runs one thread at a time. So the
+            # pause after an update grows with its duration.
             pause = max(PERIOD_S, (self._loop.time() - started) / SHARE)
         self._loop.call_later(pause, self._update)
 
     def _read_sensors(self, read: frozenset[Hashable]) -> None:
-        """Measure with the sensors that the world reads, so that the page draws them."""
+        """Subscribe in the mirror to the sensors that are read in the world, for the page."""
         devices = self._sim.core.devices
         for key in self._read ^ read:
             if devices.has(key):
@@ -179,7 +183,8 @@ class LivePage:
     """
 
     def __init__(self, sim: Simulation, port: int | None) -> None:
-        # A strong reference would keep a forgotten world, and its server, alive.
+        # A strong reference would keep the world and its server alive after the program has
+        # dropped the world.
         self._sim = weakref.ref(sim)
         self._capture = _Capture()
         self._mirror = _Mirror(sim, self._capture.take(sim), port)
@@ -187,7 +192,7 @@ class LivePage:
         self.path = self.running.call(self._mirror.page.allow_frames)
         self.speed: float | None = None
         self.output: _Output | None = None
-        """Latest output in a Jupyter kernel."""
+        """Output of the last `show` in a Jupyter kernel."""
         self._due = 0.0
         self._ends: list[Callable[[], object]] = [
             sim.after_step(self._stepped),
@@ -216,7 +221,7 @@ class LivePage:
     def _stepped(self, _: object) -> None:
         self.update()
         sim = self._sim()
-        # A server that steps the world keeps its own pace.
+        # If a server steps the world, it controls the pace.
         if self.speed is None or sim is None or sim.core.is_ours is not None:
             return
         now, self._due = time.perf_counter(), self._due + sim.dt / self.speed
@@ -226,14 +231,14 @@ class LivePage:
             time.sleep(self._due - now)
 
     def follow_cells(self, events: Any) -> None:
-        """Show changes, and draw the saved picture anew, at the end of each cell.
+        """Register an update at the end of each cell: of the page, and of the saved picture.
 
         Parameters
         ----------
         events : IPython.core.events.EventManager
             Events of the kernel.
         """
-        # The kernel must not keep the world alive.
+        # The kernel keeps `cell_ended`, which must not keep the page and its world alive.
         page = weakref.ref(self)
 
         def cell_ended(*_: object) -> None:
@@ -252,7 +257,7 @@ class LivePage:
         ]
 
     def close(self) -> None:
-        """End the server; a page in a notebook becomes a picture when it is loaded again."""
+        """End the server. A notebook that is loaded again shows the picture instead of the page."""
         for end in self._ends:
             end()
         self._ends.clear()
@@ -260,7 +265,7 @@ class LivePage:
 
 
 class _Output:
-    """Output of a Jupyter kernel: the live page, and a picture that is saved with it."""
+    """Output of a cell: the live page, and a picture that is saved with the notebook."""
 
     _numbers = itertools.count()
 
@@ -271,13 +276,13 @@ class _Output:
         self._drawn: object = None
 
     def show(self, html: str | None) -> None:
-        """Show the live page, if there is one, and the picture."""
+        """Show the live page and the picture. `html` is the page's HTML; None: only the picture."""
         if html is not None:
             self._shell.display_pub.publish({"text/html": html, "text/plain": ""})
         self.draw(update=False)
 
     def draw(self, update: bool = True) -> None:
-        """Draw the picture anew, if the world has changed since."""
+        """Draw the picture if the world has changed since it was drawn."""
         sim = self._sim()
         if sim is None:
             return
@@ -317,7 +322,8 @@ def show(
     try:
         live: LivePage | None = _live(sim, port)
     except PortError as error:
-        # A notebook that is executed elsewhere still gets its picture.
+        # In a notebook, show at least the picture, for example if nbconvert executes it on
+        # a computer where the port is in use.
         if shell is None:
             raise
         warnings.warn(f"show: only a picture: {error}", stacklevel=4)
@@ -334,7 +340,7 @@ def show(
     if marimo is not None and marimo.running_in_notebook():
         still = f"botyard-{id(sim):x}"
         html = live_html(live.port, live.path, height, still, url)
-        # In a frame of its own, because marimo drops handlers of events.
+        # Put the HTML in a separate frame, because marimo removes event handlers from HTML.
         whole = html + still_html(still, png(sim, None))
         marimo.output.append(marimo.iframe(whole, height=f"{height + MARGIN}px"))
         return
@@ -345,8 +351,8 @@ def show(
 
 
 def _live(sim: Simulation, port: int | None) -> LivePage:
-    """Return the page of a world; a running one is used again."""
-    # The world holds its page, so that both end together.
+    """Return the page of a world: the running one, or a new one."""
+    # The page is an attribute of the world, so that both end together.
     found: LivePage | None = sim._live
     if found is None or not found.running.is_running:
         found = sim._live = LivePage(sim, port)
@@ -354,7 +360,7 @@ def _live(sim: Simulation, port: int | None) -> LivePage:
 
 
 def _kernel() -> Any:
-    """Return the shell of the Jupyter kernel that runs this program; None without one."""
+    """Return the IPython shell of the Jupyter kernel that runs this program; None: no kernel."""
     found = sys.modules.get("IPython")
     shell = None if found is None else found.get_ipython()
     return shell if getattr(shell, "kernel", None) is not None else None
@@ -374,7 +380,7 @@ def _show_in_kernel(
 
 
 def _silent(text: str) -> None:
-    """Discard a warning: the world itself has reported it."""
+    """Discard a warning of the mirror: the world itself has already reported it."""
 
 
 __all__ = ["LivePage", "show"]

@@ -1,4 +1,4 @@
-"""Opening of the page in a browser, or in a separate window.
+"""Opening of the page in the user's browser or in its own window.
 
 The window uses pywebview if it is installed, otherwise Chromium's app mode.
 """
@@ -45,7 +45,7 @@ PLACES: Final = (
 CLOSE_S: Final = 3.0
 """Time from asking a window to close until it is killed, s."""
 LAUNCH_WINDOW_S: Final = 1.5
-"""Time within which a failing window process counts as never opened, s."""
+"""Time after its start within which a failing process has not shown a window, s."""
 
 
 class Window:
@@ -142,8 +142,8 @@ def open_window(url: str, mode: str = "normal") -> Window:
         Neither pywebview nor Chromium is installed.
     """
     if is_installed("window") and _has_toolkit():
-        # The window has its own process group, so Ctrl-C in the terminal does not reach
-        # it; the simulator closes the window.
+        # The window's process has its own process group, so Ctrl-C in the terminal does
+        # not end it; the simulator closes the window.
         command = python_command("botyard.ui.window:main", url, mode)
         return Window(Child(command, input=None, output=None, errors=None))
 
@@ -173,8 +173,8 @@ def open_window(url: str, mode: str = "normal") -> Window:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append(
             "--no-sandbox"
-            # Chromium refuses to run as root with its sandbox. The page is our own, so
-            # it is safe.
+            # Chromium refuses to run as root with its sandbox. Without the sandbox it is
+            # safe, because it only shows botyard's own page.
         )
 
     return Window(Child(arguments), profile)
@@ -189,7 +189,7 @@ def _remember_placement(profile: Path, mode: str) -> None:
         return
     folder = profile / "Default"
     folder.mkdir()
-    # Chromium expects the placement that the window gets when it is restored.
+    # The rectangle is the placement after the user restores the minimised window.
     place = {
         "left": 40,
         "top": 40,

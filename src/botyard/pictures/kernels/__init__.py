@@ -1,1 +1,1 @@
-"""Kernels for drawing: work on each pixel of a picture."""
+"""Compiled functions (kernels) for drawing, which loop over the pixels of a picture."""

@@ -14,27 +14,28 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 LINES: Final = 4
-"""Lines on which a row of pixels is examined, as by Chromium's canvas on a processor.
+"""Number of scan lines in each row of pixels, as in Chromium's software renderer.
 
-Along a line coverage is exact. A polygon has the lines below its upper end and those at its
-lower end.
+Coverage along a scan line is exact. A polygon covers the scan lines from below its
+upper end down to its lower end, which is included.
 """
 
 
 @kernel
 def _lay_row(row: F8, left: int, right: int, share: float, below: F4) -> None:
-    """Lay the coverage of a row of pixels, given by its changes, over the mask's row.
+    """Lay the coverage of a row of pixels over the mask's row.
 
     Parameters
     ----------
     row : (width + 2,) array
-        Change of the coverage at each pixel; 0 afterwards.
+        Difference between the coverage of each pixel and of the pixel left of it; 0
+        afterwards.
     left, right : int
-        First pixel with a change, and the one after the last.
+        First pixel with a difference, and the pixel after the last one.
     share : float
         Opacity of the shape, 0 to 1.
     below : (width,) array
-        Row of the mask. In-place.
+        Row of the mask; it is changed.
     """
     total = 0.0
     for column in range(left, right):
@@ -49,9 +50,9 @@ def _lay_row(row: F8, left: int, right: int, share: float, below: F4) -> None:
 def cover_polygons(
     edges: F8, share: float, active: I8, at: F8, row: F8, mask: F4
 ) -> None:
-    """Lay polygons over a mask: the places around which their edges wind.
+    """Lay polygons over a mask: all places with a winding number other than 0.
 
-    Polygons of one call are one shape, so that overlaps count once.
+    All polygons of one call are drawn as one shape, so overlaps are not more opaque.
 
     Parameters
     ----------
@@ -62,11 +63,12 @@ def cover_polygons(
     share : float
         Opacity of the shape, 0 to 1.
     active, at : (n,) arrays
-        Memory for the edges of a row and their positions.
+        Work memory: the edges that reach the current row, and their x on the scan line.
     row : (width + 2,) array
-        Memory for the coverage of a row; it is 0 before and afterwards.
+        Work memory for the coverage of a row (see `_lay_row`); it must be 0 before, and
+        is 0 afterwards.
     mask : (height, width) array
-        Coverage, 0 to 1. In-place.
+        Coverage, 0 to 1; it is changed.
     """
     height, width = mask.shape
     count = taken = 0
@@ -85,10 +87,11 @@ def cover_polygons(
             for i in range(count):
                 e = active[i]
                 x0, y0, x1, y1 = edges[e, 0], edges[e, 1], edges[e, 2], edges[e, 3]
-                # Edges that do not cross the line keep a place near the end they have.
+                # An edge that does not cross the scan line gets the x of its nearer end.
                 along = min(max((y - y0) / (y1 - y0), 0.0), 1.0)
                 x = min(max(x0 + along * (x1 - x0), 0.0), float(width))
-                # From line to line the order changes little, so insertion is fast.
+                # Between scan lines the order of edges changes little, so an insertion sort is
+                # fast.
                 j = i
                 while j > 0 and at[j - 1] > x:
                     at[j], active[j] = at[j - 1], active[j - 1]
@@ -106,7 +109,7 @@ def cover_polygons(
                     elif winding == 0 and at[i] > start:
                         a, b = int(start), int(at[i])
                         in_a, in_b = start - a, at[i] - b
-                        # The sum along the row becomes the coverage.
+                        # Store differences: `_lay_row` sums them along the row.
                         row[a] += (1.0 - in_a) / LINES
                         row[a + 1] += in_a / LINES
                         row[b] -= (1.0 - in_b) / LINES
@@ -135,7 +138,7 @@ def cover_boxes(boxes: F8, share: float, mask: F4) -> None:
     share : float
         Opacity of the rectangles, 0 to 1.
     mask : (height, width) array
-        Coverage, 0 to 1. In-place.
+        Coverage, 0 to 1; it is changed.
     """
     height, width = mask.shape
     for k in range(len(boxes)):

@@ -1,7 +1,8 @@
-"""Kernels that make the edges of polygons, and of lines with a width.
+"""Kernels that compute the edges of polygons, and of lines with a width.
 
-Edges have the form that `botyard.pictures.kernels.coverage.cover_polygons` takes. All
-polygons of lines turn in one direction, so that their overlaps count once.
+Edges have the form that `botyard.pictures.kernels.coverage.cover_polygons` expects. A
+line becomes several polygons with one orientation, so that their winding numbers
+do not cancel where they overlap.
 """
 
 from __future__ import annotations
@@ -18,21 +19,27 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 EDGES: Final = 20
-"""Largest number of edges for a point of a line: four of its side, and of a corner or end."""
+"""Largest number of edges per point: four of the segment, sixteen of a round corner or end."""
 _DISC: Final = 16
-"""Corners of a round end or corner: lines are a few pixels wide."""
+"""Corners of the polygon that stands for a round end; lines are a few pixels wide."""
 _COSINE: Final = 0.9238795325112867
 _SINE: Final = 0.3826834323650898
-"""Cosine and sine of the angle between two of them."""
+"""Cosine and sine of the angle between two neighbouring corners, 2 π / `_DISC`."""
 _PART: Final = 256.0
-"""Parts of a pixel to which heights are rounded, as by Chromium's canvas."""
+"""Steps per pixel to which y coordinates are rounded, as in Chromium's canvas."""
 _SHARPEST: Final = 0.02
-"""1 + cosine of the turn up to which a corner is sharp: its tip is 10 half widths away."""
+"""Limit for sharp corners: 1 + the cosine of the turn between the segments.
+
+At the limit, the tip is 10 half widths from the corner (2 / 0.02 = 10²).
+"""
 
 
 @inline_kernel
 def put_edge(edges: F8, count: int, ax: float, ay: float, bx: float, by: float) -> int:
-    """Store an edge from a to b, and return the number of edges; a level one is left out."""
+    """Append an edge from a to b, and return the new number of edges.
+
+    A horizontal edge is left out, because it crosses no scan line.
+    """
     ay, by = np.floor(ay * _PART + 0.5) / _PART, np.floor(by * _PART + 0.5) / _PART
     if ay == by:
         return count
@@ -47,11 +54,11 @@ def put_edge(edges: F8, count: int, ax: float, ay: float, bx: float, by: float) 
 
 @inline_kernel
 def put_disc(edges: F8, count: int, x: float, y: float, radius: float) -> int:
-    """Store the edges of a disc, and return the number of edges."""
+    """Append the edges of a disc, and return the new number of edges."""
     ax, ay = radius, 0.0
     for k in range(_DISC):
         bx, by = _COSINE * ax + _SINE * ay, _COSINE * ay - _SINE * ax
-        # The last corner is the first one, without the error of the products.
+        # Close the polygon exactly: the products have a rounding error.
         if k == _DISC - 1:
             bx, by = radius, 0.0
         count = put_edge(edges, count, x + ax, y + ay, x + bx, y + by)
@@ -71,13 +78,17 @@ def put_corner(
     vy: float,
     half: float,
 ) -> int:
-    """Store the edges of the outer side of a sharp corner between directions u and v."""
+    """Append the edges that fill the outer side of a sharp corner.
+
+    The line arrives at (x, y) in the direction u and leaves it in the direction v.
+    Return the new number of edges.
+    """
     if ux * vy - uy * vx > 0.0:
         # The line turns to its left: the outer side is the right one.
         ux, uy, vx, vy = -vx, -vy, -ux, -uy
     ax, ay, bx, by = -half * uy, half * ux, -half * vy, half * vx
     reach = 1.0 + ux * vx + uy * vy
-    # A sharper corner is cut off.
+    # The tip of a sharper corner would be far away, so it is cut off.
     share = 1.0 / reach if reach >= _SHARPEST else 0.5
     tx, ty = x + share * (ax + bx), y + share * (ay + by)
     count = put_edge(edges, count, x, y, x + ax, y + ay)
@@ -96,7 +107,7 @@ def line_edges(
     has_round_corners: bool,
     edges: F8,
 ) -> int:
-    """Store the edges of lines with a width, and return their number.
+    """Store the edges of lines with a width, and return the number of edges.
 
     Parameters
     ----------
@@ -109,7 +120,7 @@ def line_edges(
     closed : bool
         Whether the last point of each line is joined to its first.
     has_round_ends, has_round_corners : bool
-        Form of ends, which are otherwise flat, and of corners, which are otherwise sharp.
+        Whether ends are round instead of flat, and corners round instead of sharp.
     edges : (EDGES (n + m), 5) array
         Output.
     """
@@ -123,7 +134,7 @@ def line_edges(
             b = a + 1 if a + 1 < last else first
             ax, ay, bx, by = points[a, 0], points[a, 1], points[b, 0], points[b, 1]
             length = math.sqrt((bx - ax) * (bx - ax) + (by - ay) * (by - ay))
-            # Points at one place have no direction.
+            # A segment of length 0 has no direction.
             if length == 0.0:
                 continue
             vx, vy = (bx - ax) / length, (by - ay) / length
@@ -154,7 +165,7 @@ def line_edges(
 
 @entry_kernel
 def polygon_edges(points: F8, edges: F8) -> int:
-    """Store the edges of a polygon, and return their number.
+    """Store the edges of a polygon, and return the number of edges.
 
     Parameters
     ----------

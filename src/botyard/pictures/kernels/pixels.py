@@ -19,12 +19,13 @@ I8 = NDArray[np.int64]
 
 @inline_kernel
 def mixed(below: int, above: int, opacity: int) -> int:
-    """Return one colour over another, both as words of four bytes.
+    """Return the mixture of a colour and another one above it, both as words of four bytes.
 
     The opacity is 0 to 256. Two channels are computed at a time.
     """
     rest = 256 - opacity
-    # A mask of two channels leaves 8 free bits above each for the product; 0x80 rounds.
+    # The mask keeps every second channel, so that each product has room in the 8 bits
+    # above its channel. Adding 0x80 rounds.
     even = ((below & 0xFF00FF) * rest + (above & 0xFF00FF) * opacity + 0x800080) >> 8
     odd = (
         ((below >> 8) & 0xFF00FF) * rest
@@ -36,10 +37,10 @@ def mixed(below: int, above: int, opacity: int) -> int:
 
 @entry_kernel
 def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
-    """Mark the pixels at which rows enter and leave polygons, from left to right.
+    """Mark in each row of pixels where polygons start and end, from left to right.
 
-    Sums along a row are then numbers of polygons. A pixel is in a polygon if its centre
-    is. A polygon that overlaps itself counts as often as its edge winds around the
+    The sum of the marks up to a pixel is the number of polygons that contain the pixel's
+    centre. A polygon that overlaps itself counts as often as its edge winds around the
     pixel.
 
     Parameters
@@ -47,11 +48,11 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
     places : (n, 2) array
         Corners of all polygons, pixels; the last one of each is joined to its first.
     begins : (m + 1,) array
-        Index of each polygon's first corner in `places`, and the end of the last one.
+        Index of each polygon's first corner in `places`, then the number of corners.
     turns : (m,) array
         Direction of each polygon in the picture: 1 clockwise, −1 counter-clockwise.
     marks : (height, width) array
-        Output, modulo 256; it is 0 before.
+        Output, modulo 256; it must be 0 before the call.
     """
     height, width = marks.shape
     for m in range(len(turns)):
@@ -64,8 +65,8 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
             step = -turns[m]
             if ay > by:
                 ax, ay, bx, by, step = bx, by, ax, ay, -step
-            # Take the rows whose centre is in [ay, by), so that rows through a corner
-            # count once.
+            # Mark the rows whose centre is in [ay, by). Without by, a row through a corner
+            # of two edges is marked once.
             low = int(np.ceil(min(max(ay - 0.5, 0.0), float(height))))
             high = int(np.ceil(min(max(by - 0.5, 0.0), float(height))))
             slope = (bx - ax) / (by - ay)
@@ -79,18 +80,18 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
 
 @entry_kernel
 def tint_fields(marks: U1, rows: I8, color: int, opacities: I8, pixels: U4) -> None:
-    """Lay a colour over a picture, more opaque where more fields overlap.
+    """Lay a colour over the polygons of `mark_fields`, more opaque where more overlap.
 
     Parameters
     ----------
     marks : (height, width) array
-        Output of `mark_fields`; it is 0 afterwards.
+        Output of `mark_fields`; the call sets it to 0.
     rows : (2,) array
-        First row that can have marks, and the row after the last.
+        First row that can have marks, and the row after the last one.
     color : int
         The colour, an opaque pixel.
     opacities : (256,) array
-        Its opacity for each number of fields, 0 to 256.
+        Opacity of the colour, 0 to 256, for each number of overlapping polygons.
     pixels : (height, width) array
         The picture.
     """
@@ -108,16 +109,17 @@ def tint_fields(marks: U1, rows: I8, color: int, opacities: I8, pixels: U4) -> N
 
 @entry_kernel
 def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
-    """Lay a part of an image with transparency over a picture of the same size.
+    """Lay a part of an image with transparency over a picture.
 
     Parameters
     ----------
     above : (h, w) array
         The image.
     runs : (n, 3) array
-        Visible runs of pixels: row, first column, and the column after the last.
+        Runs of adjacent visible pixels of the image: row, first column, and the column
+        after the last.
     left, top : int
-        Start of the part; it is inside the image.
+        Pixel of the image that lies over the upper left pixel of the picture.
     pixels : (height, width) array
         The picture.
     """
@@ -140,7 +142,7 @@ def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
 
 @entry_kernel
 def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
-    """Convert a picture to the planes of video: luma, and two chroma differences.
+    """Convert a picture to the planes of YUV 4:2:0 video: luma Y′, chroma C_B and C_R.
 
     Each chroma value covers two by two pixels.
 
@@ -175,7 +177,7 @@ def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
             x0, x1 = 2 * x, min(2 * x + 1, width - 1)
             a0, a1 = int(pixels[y0, x0]), int(pixels[y0, x1])
             b0, b1 = int(pixels[y1, x0]), int(pixels[y1, x1])
-            # Add red and blue in one word.
+            # Sum red and blue of four pixels in one word: 16 bits for each sum.
             both = (a0 & 0xFF00FF) + (a1 & 0xFF00FF) + (b0 & 0xFF00FF) + (b1 & 0xFF00FF)
             g = (a0 >> 8 & 255) + (a1 >> 8 & 255) + (b0 >> 8 & 255) + (b1 >> 8 & 255)
             r, b = both & 0xFFFF, both >> 16
