@@ -111,7 +111,10 @@ def test_line_ends_case_and_trailing_text() -> None:
 def test_rows_that_do_not_parse_are_skipped_and_told() -> None:
     m = armap.parse(HEADER + "LINES\n0 0 1 1\nfoo\n2 2 3\n4 4 5 5\nDATA\n", "x.map")
     assert m.lines.tolist() == [[0, 0, 1, 1], [4, 4, 5, 5]]
-    assert m.warnings == ("x.map:4: row skipped: expected 4 numbers and 1 more",)
+    assert m.warnings == (
+        "x.map:4: row skipped: expected 4 numbers; "
+        "2 rows of this section are skipped in total",
+    )
 
 
 def test_infinite_rows_are_skipped() -> None:

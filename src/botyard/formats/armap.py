@@ -372,7 +372,7 @@ class _Reader:
 
         if skipped:
             more = (
-                f" (so are {len(skipped) - 1} later rows of this section)"
+                f"; {len(skipped)} rows of this section are skipped in total"
                 if len(skipped) > 1
                 else ""
             )
