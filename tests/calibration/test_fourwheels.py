@@ -5,6 +5,7 @@ back.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from botyard.calibration import calibrate
 from botyard.calibration.calibration import Calibration
 from botyard.calibration.log import Log, Series
 from botyard.calibration.odometryvalues import ALPHAS, wheels_of
+from botyard.calibration.readers import read_log
 from botyard.calibration.robotfile import calibrated, robot_text
 from botyard.calibration.segments import by_axes, by_wheels, corrected
 from botyard.model.fourwheels import WHEELS
@@ -94,6 +96,12 @@ def fitted(base: RobotSpec, spec: RobotSpec, seed: int, **how: object) -> Calibr
     """Return the calibration of one drive."""
     log, truth = driven(spec, seed)
     return calibrate([log], base, truths=[truth], **how)  # type: ignore[arg-type]
+
+
+def sliding(spec: RobotSpec, slide: float) -> RobotSpec:
+    """Return a model with its centre of rotation in front of the origin by `slide`, m."""
+    assert spec.wheels is not None
+    return replace(spec, wheels=replace(spec.wheels, slide=slide))
 
 
 @pytest.mark.parametrize("model", ["jackal", "husky", "ridgeback", "seekur"])
@@ -186,6 +194,44 @@ def test_variances_by_distance_of_a_drive_to_all_sides() -> None:
         for name, value in zip(ALPHAS, variances, strict=True)
     )
     assert hits >= 9, hits
+
+
+@pytest.mark.parametrize(("before", "slide"), [(0.0, 0.05), (0.03, -0.04)])
+def test_the_centre_of_rotation_comes_back_if_the_place_of_the_origin_is_known(
+    before: float, slide: float
+) -> None:
+    base = sliding(load_robot("jackal"), before)
+    log, truth = driven(sliding(real(base, 1)[0], slide), 1)
+    truth = replace(truth, time=truth.time - CLOCK_S)
+    log = replace(log, truth=truth, has_exact_clock=True)
+    known = calibrate([replace(log, has_true_origin=True)], base)
+    assert known.value("slide").value == pytest.approx(slide, abs=0.002)
+    again = parse_robot(robot_text(known.robot, base, "ours", []), "ours")
+    assert again.wheels is not None
+    assert again.wheels.slide == pytest.approx(slide, abs=0.002)
+    place = next(h for h in known.held_out if h.name.startswith("place"))
+    assert place.after < 0.3 * place.before
+
+    # Markers at an unknown place show the same motion for any centre.
+    other = calibrate([log], base, hold_out=False)
+    assert "slide" not in [value.name for value in other.values]
+    assert other.robot.wheels is not None
+    assert other.robot.wheels.slide == before
+    assert other.value("E_d").value == pytest.approx(known.value("E_d").value, abs=1e-6)
+
+
+def test_recordings_have_the_place_of_the_origin(tmp_path: Path) -> None:
+    base = load_robot("husky")
+    sim = Simulation(seed=2, warn=None, step=STEP)
+    robot = sim.add_robot(sliding(base, 0.08), "bob")
+    rng = np.random.default_rng(2)
+    with sim.record(tmp_path / "run.mcap"):
+        for _ in range(30):
+            robot.command(v=rng.uniform(-0.5, 0.5), w=rng.uniform(-1.0, 1.0))
+            sim.run(2.0)
+    sim.close()
+    found = calibrate([read_log(tmp_path / "run.mcap", base)], base, hold_out=False)
+    assert found.value("slide").value == pytest.approx(0.08, abs=0.003)
 
 
 # -- formulas

@@ -323,12 +323,14 @@ def _prepare(
                 "(another map, another start, or another laser)"
             )
 
-        # Scans and odometry come from one recording, so their clocks agree.
-        return _Prepared(replace(log, has_exact_clock=True), found, 0.0)
+        # Scans and odometry come from one recording, so their clocks agree. The pose of
+        # the laser on the robot is known.
+        log = replace(log, has_exact_clock=True, has_true_origin=True)
+        return _Prepared(log, found, 0.0)
 
     if truth is None:
         return _Prepared(log, log.truth, 0.0)
-    log = replace(log, has_exact_clock=False)
+    log = replace(log, has_exact_clock=False, has_true_origin=False)
     # Sparse poses, for example measured by hand, show no motion to correlate.
     if float(truth.time[-1] - truth.time[0]) / len(truth) >= SPARSE_S:
         return _Prepared(log, truth, 0.0)

@@ -189,6 +189,9 @@ class Log:
         True poses; empty for none.
     has_exact_clock : bool
         Whether the true poses have the same clock as the odometry.
+    has_true_origin : bool
+        Whether the true poses are poses of the robot's origin. Otherwise they are poses of
+        markers at an unknown place on the robot.
     problems : tuple of str
         Parts of the file that could not be read, because it is damaged or truncated.
     """
@@ -201,6 +204,7 @@ class Log:
     scans: ScanSeries | None = None
     truth: Series = field(default_factory=Series)
     has_exact_clock: bool = False
+    has_true_origin: bool = False
     problems: tuple[str, ...] = ()
 
     def checked(self) -> Log:

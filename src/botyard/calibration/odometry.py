@@ -472,7 +472,8 @@ def fit_odometry(
         if step is None
         else step_values(fit, determined, spec)
     )
-    found = (*systematic_values(fit, spec), *random)
+    has_origin = all(log.has_true_origin for log in logs)
+    found = (*systematic_values(fit, spec, has_origin=has_origin), *random)
     return OdometryFit(
         fit, found, problem.correction(fit.values), rms, len(rows), outliers
     )

@@ -56,7 +56,9 @@ def _turn_scale(spec: RobotSpec) -> tuple[str, Callable[[Parameters], float]]:
     return name, lambda p: p["scale"] / p[name]
 
 
-def systematic_values(fit: Fit, spec: RobotSpec) -> tuple[Value, ...]:
+def systematic_values(
+    fit: Fit, spec: RobotSpec, *, has_origin: bool = False
+) -> tuple[Value, ...]:
     """Return the values of the systematic errors of odometry.
 
     The result has the values per wheel, as in UMBmark, of the steered axle, or for each
@@ -68,6 +70,8 @@ def systematic_values(fit: Fit, spec: RobotSpec) -> tuple[Value, ...]:
         Fit of the odometry.
     spec : RobotSpec
         Model before the fit.
+    has_origin : bool
+        Whether all true poses are poses of the robot's origin.
     """
     error, low = _error_bounds(spec)
     measured = measured_shares(spec)
@@ -79,6 +83,7 @@ def systematic_values(fit: Fit, spec: RobotSpec) -> tuple[Value, ...]:
         rows.insert(1, (1, "lateral", "lateral", lambda p: 1.0 / p["lateral"] - 1.0))
     return (
         *_of_drive(fit, spec),
+        *_slide(fit, spec, has_origin),
         *(
             fit.derived(
                 f"{name} error",
@@ -218,6 +223,28 @@ def _of_drive(fit: Fit, spec: RobotSpec) -> list[Value]:
             ("skew",),
             0.0,
         ),
+    ]
+
+
+def _slide(fit: Fit, spec: RobotSpec, has_origin: bool) -> list[Value]:
+    """Return the place of the centre of rotation of scrubbing wheels, if the log determines it.
+
+    The origin moves as a point that stands behind this centre. The fit takes the centre of
+    the model and puts the markers where the origin really is; markers at an unknown place
+    would be there for any centre.
+    """
+    wheels = spec.wheels
+    if wheels is None or spec.kinematics.moves_sideways or not has_origin:
+        return []
+    return [
+        fit.derived(
+            "slide",
+            "m",
+            "place of the centre of rotation in front of the origin: wheels.slide",
+            lambda p: wheels.slide - p["markers x"],
+            ("markers x",),
+            wheels.slide,
+        )
     ]
 
 

@@ -130,7 +130,8 @@ def placed_scans(
         As for `botyard.calibration.odometry.fit_odometry`. True poses are approximately
         in the map's frame.
     markers : (3,) array
-        Pose of the measured markers in the robot's frame.
+        Pose of the measured markers in the robot's frame, for logs without poses of its
+        origin (`Log.has_true_origin`).
     matchers : sequence of Matcher or None
         Matcher of the map for each log.
     """
@@ -144,7 +145,9 @@ def placed_scans(
         if scans is None:
             continue
         # `offset` converts the truth's times into the log's.
-        robot = compose(truth.at(scans.time - offset), inverse(markers))
+        robot = truth.at(scans.time - offset)
+        if not log.has_true_origin:
+            robot = compose(robot, inverse(markers))
         poses = matcher.match(
             matcher.laser_poses(robot),
             scans.ranges,

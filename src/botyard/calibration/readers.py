@@ -129,6 +129,7 @@ def _read_recording(path: Path, choice: Choice, budget: Budget) -> Log:
         scans=scans,
         truth=Series.of(run.time, run.poses[:, row]),
         has_exact_clock=True,
+        has_true_origin=True,
         problems=tuple(run.problems),
     )
 

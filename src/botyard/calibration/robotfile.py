@@ -172,6 +172,9 @@ def _with_wheels(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
 
     # The fitted proportional errors contain all slip.
     wheels = replace(spec.wheels, slip=0.0)
+    slides = [value for value in odometry.values if value.name == "slide"]
+    if slides and slides[0].is_determined:
+        wheels = replace(wheels, slide=_significant(slides[0]))
     equal = (0.0,) * len(WHEELS)
     if not spec.kinematics.moves_sideways:
         if not odometry.value("E_d").is_determined:
