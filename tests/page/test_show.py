@@ -21,6 +21,7 @@ from base64 import b64decode
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from playwright.sync_api import Page as Tab
 import botyard
 from botyard.ui.embedding import live_html, still_html
 from botyard.ui.show import LivePage
-from tests.page.conftest import FLAGS
+from tests.page.conftest import FLAGS, missing
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
 
@@ -285,6 +286,8 @@ def marimo_app(folder: Path) -> Iterator[str]:
 
 
 def test_marimo_shows_the_page_live(browser: Browser, tmp_path: Path) -> None:
+    if find_spec("marimo") is None:
+        missing("marimo")
     (tmp_path / "notebook.py").write_text(MARIMO)
     twin = botyard.Simulation.load("office", seed=1)
     ann = twin.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
