@@ -1,6 +1,6 @@
 """Discovery of simulators and robots in the network.
 
-As in client libraries, a UDP broadcast finds hosts, and a port scan finds their robots
+A UDP broadcast finds hosts, and a scan of their TCP ports finds robots
 (pioneer-protocol §14).
 """
 
@@ -135,7 +135,7 @@ def probe(
     first : int
         First TCP port.
     max_ports : int
-        Greatest number of ports.
+        Greatest number of ports to try.
     timeout : float
         Timeout of the connection and of each answer, s.
 

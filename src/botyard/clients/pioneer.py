@@ -55,8 +55,9 @@ class PioneerClient:
     timeout : float
         Timeout of answers, s.
     dist_conv, angle_conv, vel_conv, range_conv : float
-        Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit.
-        The ``-sh`` models use 1 for all but the angle.
+        Sizes of the units in the robot's SIP (pioneer-protocol §16): of positions, mm;
+        of headings, rad; of wheel speeds, mm/s; of sonar ranges, mm. By default
+        `dist_conv` is the value of the robot's model.
 
     Attributes
     ----------
@@ -83,8 +84,8 @@ class PioneerClient:
     map_changes : list of MapChanged
         All MAPCHANGED packets.
     encoders, gyro, io, gripper, joystick
-        Last packet of its kind, None before the first (commands 19, 58, 40, 37 and 17
-        request them).
+        Last packet of each kind; None before the first. The commands 19, 58, 40, 37 and
+        17 request these packets.
 
     Raises
     ------
@@ -140,7 +141,7 @@ class PioneerClient:
             reason = getattr(error, "strerror", None) or error
             raise PeerError(f"no robot at {host}:{port}: {reason}") from None
 
-        # Commands are short, and must leave at once.
+        # Commands are short, and Nagle's algorithm would delay them.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent = time.monotonic()
         try:

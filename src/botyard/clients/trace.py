@@ -37,11 +37,11 @@ class Passed:
     sim, wall : float
         Simulated time, and wall time since the start of the recording, s.
     from_client : bool
-        Whether the client sent them.
+        Whether the client, not the robot, sent the bytes.
     data : bytes
-        The bytes.
+        Bytes of the stream: complete packets, or parts of them.
     order : int
-        Number of earlier pieces of the session, if known.
+        Number of earlier entries of this session; 0 if unknown.
     """
 
     robot: str
@@ -60,9 +60,9 @@ class Trace:
     Attributes
     ----------
     sent : tuple of (float, bytes)
-        Simulated time since the handshake, s, and a packet.
+        Packets, each with the simulated time since the first of them, s.
     lasts : float
-        Length of the recorded session, s.
+        Simulated time from the first packet to the end of the session, s.
     """
 
     sent: tuple[tuple[float, bytes], ...]
@@ -72,7 +72,7 @@ class Trace:
 def stage_before(first: Passed) -> Stage:
     """Return the stage of a session before its first recorded bytes.
 
-    A recording can start while the session is open.
+    The handshake is missing if the recording started after it.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def stage_before(first: Passed) -> Stage:
 
 
 def trace_of(passed: Iterable[Passed]) -> Trace:
-    """Return the trace of one session.
+    """Return the packets that the client sent in one session after the handshake.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def play(
     host, port : str, int
         Address of the robot.
     speed : float
-        Recorded time per wall time.
+        Recorded seconds per second of wall time.
     on_packet : callable, optional
         Called with each packet: whether this client sent it, the packet, and the time
         since the connection, s.

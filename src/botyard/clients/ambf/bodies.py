@@ -23,11 +23,12 @@ class Body(Pose):
         return self._kind == "Object"
 
     def set_active(self) -> None:
-        """Start to send commands, and request the lists of children and joints in the states
-        (§5).
+        """Start to send the command periodically, and request lists of children and joints.
+
+        The simulator then adds these lists to the states (ambf-messages.md §5).
         """
         super().set_active()
-        # The simulator leaves these lists out of states unless a command requests them.
+        # States lack these lists unless a command requests them.
         for flag in (
             "publish_children_names",
             "publish_joint_names",

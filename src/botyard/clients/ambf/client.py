@@ -37,8 +37,10 @@ class Client:
     ----------
     client_name : str
         Name of the client, for the names of its threads.
-    host, port : str, int
-        Address of the simulator's ``--ambf-port``.
+    host : str
+        Name or address of the simulator's host.
+    port : int
+        TCP port of the simulator (its option ``--ambf-port``).
     timeout : float
         Timeout of the connection, s.
 
@@ -80,8 +82,8 @@ class Client:
         Parameters
         ----------
         default_publish_rate : float, optional
-            Rate of commands, Hz; by default the rate of the generation's own client
-            (`RATES`).
+            Rate of commands, Hz. By default it is the rate of AMBF's own client of the
+            same generation (`RATES`).
 
         Raises
         ------
@@ -93,11 +95,11 @@ class Client:
         # UnicodeError: no valid host name; OverflowError: no valid port.
         except (OSError, UnicodeError, OverflowError) as error:
             raise PeerError(
-                f"no simulator at {self._address[0]}:{self._address[1]} (botyard "
-                f"run --ambf 2.0): {error}"
+                f"no simulator at {self._address[0]}:{self._address[1]}: {error}; start "
+                "one with: botyard run --ambf 2.0"
             ) from None
 
-        # Commands are short, and must leave at once.
+        # Commands are short, and Nagle's algorithm would delay them.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # The receiver checks the stop event every 0.2 s.
         self._socket.settimeout(0.2)
@@ -389,7 +391,7 @@ class Client:
         return list(self._handles)
 
     def get_common_namespace(self) -> str:
-        """Return the common prefix of the names of all objects."""
+        """Return the longest common prefix of the topics of all objects, without ``/State``."""
         return self._common
 
     def get_world_handle(self) -> World:
@@ -413,7 +415,8 @@ class Client:
         Parameters
         ----------
         a_name : str
-            Name, last part of the name, or a part that no other object has.
+            Name, its last part (after the last ``/``), or a part that no other object
+            has.
 
         Returns
         -------

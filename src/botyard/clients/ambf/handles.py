@@ -37,7 +37,7 @@ class Sender(Protocol):
         ...
 
     def expire(self) -> None:
-        """Check for all objects whether the watchdog of their command has expired."""
+        """End the command of each object whose watchdog has expired."""
         ...
 
     def blank(self, type_name: str) -> Any:
@@ -115,7 +115,7 @@ class Handle:
     Parameters
     ----------
     client : Sender
-        The connection.
+        Connection of the client to the simulator.
     name : str
         Name of the object.
     kind : str
@@ -144,7 +144,8 @@ class Handle:
         self._cmd: Any = (
             client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
         )
-        # Reading an object must not command it, so commands start with `set_active`.
+        # A handle that only reads must not command the object, so commands start with
+        # `set_active`.
         self._active = False
         self._heard = 0
         self._last_call: tuple[float, float | None] | None = None
@@ -201,7 +202,8 @@ class Handle:
     def get_pose(self) -> list[float]:
         """Return the pose of the object: x, y, z (m) and roll, pitch, yaw (rad).
 
-        Older generations return yaw, pitch, roll (§8).
+        With messages of the older generations, ``master`` and ``1.0``, the angles are
+        yaw, pitch, roll (ambf-messages.md §8).
         """
         p = self._state.pose.position
         roll, pitch, yaw = self.get_rpy()
@@ -316,7 +318,8 @@ class Pose(Handle):
     def _enter_position_mode(self) -> None:
         """Switch to position control.
 
-        The first command copies components that are not set from the last state.
+        The first command takes the components that the user does not set from the last
+        state.
         """
         # Later commands keep the components of the last command, not of the last state.
         if not self._is_positioned():
@@ -396,7 +399,8 @@ class Pose(Handle):
     ) -> None:
         """Command the object to a pose, given as numbers.
 
-        The first of the three angles is the rotation about z, as in AMBF's own client (§8).
+        The first of the three angles is the rotation about z, as in AMBF's own client
+        (ambf-messages.md §8).
         Further numbers command joints.
 
         Parameters
