@@ -61,16 +61,16 @@ Classes = Mapping[str, Any]
 
 
 class Reader:
-    """Decoder of one message: its arrays, and the size left for values without a declared type.
+    """Decoder of one message, which limits the size of all values without a declared type.
 
     Parameters
     ----------
     arrays : sequence of array
-        Arrays that the body refers to.
+        Arrays of the message, to which the body refers by index.
     free : int
         Largest size of values without a declared type, bytes.
     decode : callable
-        Decoder of the body's format.
+        Decoder of the format in which the body is written, such as MessagePack.
     inline : bool
         Whether the body has the inline style.
     """
@@ -150,7 +150,10 @@ class Reader:
         # Few bytes can become many objects, so limit them.
         self._free -= len(raw)
         if self._free < 0:
-            raise ValueError("the values without a declared type take too many bytes")
+            raise ValueError(
+                "the values without a declared type (options, columns) exceed the limit "
+                f"of their total size by {-self._free} bytes"
+            )
 
         value = self._decode(raw)
         _check_plain(value, MAX_NESTING)
@@ -216,7 +219,9 @@ _selected: dict[Any, tuple[str, Callable[[str], Any]]] = {}
 
 
 def declare(hint: Any, classes: Callable[[], Classes]) -> None:
-    """Register the classes allowed for `hint`: a protocol, a base class or object.
+    """Register the classes that values of the declared type `hint` may have.
+
+    The type is a protocol, a base class or `object`.
 
     A value is then written as a list of the name of its class and its fields.
 
@@ -224,6 +229,7 @@ def declare(hint: Any, classes: Callable[[], Classes]) -> None:
     ----------
     hint : type
         Declared type of fields.
+
     classes : callable
         Returns the allowed classes by name. It is called when values are read or
         written, so that plug-ins can add classes.
@@ -335,7 +341,7 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
     if origin is np.ndarray:
         return _array(get_args(args[1])[0], inline)
 
-    # Test for tuples with a type for each item first: all tuples have the same origin.
+    # This test comes before the test for ``tuple[T, ...]``, which has the same origin.
     if origin is tuple and args[1:] != (...,):
         return _row(tuple, [_form(a, inline) for a in args])
     if origin in (tuple, cast(Any, Sequence)) or origin is list:
@@ -343,7 +349,8 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
     if origin is cast(Any, Mapping) or origin is dict:
         return _mapping(_form(args[1], inline))
 
-    # The number, not the name, so that a member can be renamed.
+    # A message contains the number of an enumeration's member, not its name, so that
+    # the member can be renamed.
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _Form(int, int, lambda v, _: hint(v))
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
@@ -352,9 +359,9 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
 
     if is_dataclass(hint):
         return _fields(cast(type[Any], hint), inline)
-    # The declaration is wrong, not the data, so the first test of the type shows this
-    # error.
-    raise TypeError(f"{hint} has no form as bytes")
+    # The declaration of the type is wrong, not the data: any test that writes a value
+    # of the type shows this error.
+    raise TypeError(f"values of the type {hint} cannot be written as data")
 
 
 def _plain(value: Any) -> Any:
@@ -378,7 +385,8 @@ def _by_field(field: str, find: Callable[[str], Any], inline: bool) -> _Form:
 
 def _one_of(classes: Callable[[], Classes], inline: bool) -> _Form:
     checked: dict[type[Any], Callable[[Any], Any] | None] = {}
-    # Collecting all classes for each value takes longer than reading the value.
+    # Keep the classes by name: collecting them for each value takes longer than reading
+    # the value.
     known: dict[str, type[Any]] = {}
 
     def write(value: Any) -> Any:
@@ -388,7 +396,8 @@ def _one_of(classes: Callable[[], Classes], inline: bool) -> _Form:
             # name.
             if classes().get(kind.__name__) is not kind:
                 raise NotImplementedError(
-                    f"{kind.__qualname__} is not one of {', '.join(classes())}"
+                    f"expected a value of one of the classes {', '.join(classes())}, "
+                    f"found {kind.__qualname__}"
                 )
 
             checked[kind] = _form(kind, inline).write
@@ -417,7 +426,8 @@ def _array(kind: Any, inline: bool) -> _Form:
     """Return the form of an array of numbers whose type is `kind`."""
     if not inline:
         return _Form(int, None, _read_array)
-    # msgspec checks the numbers, because NumPy would cut decimals of an integer.
+    # msgspec checks the numbers, because NumPy would truncate 1.5 to 1 in an array of
+    # integers.
     number = int if issubclass(kind, np.integer) else float
     return _Form(
         _generic(list, number), lambda v: v.tolist(), lambda v, _: np.array(v, kind)
@@ -448,7 +458,8 @@ def _read_array(index: int, reader: Reader) -> NDArray[Any]:
 def _optional(forms: Sequence[_Form]) -> _Form:
     """Return the form of a union type, of which at most one member needs a conversion."""
     wire = Union.__getitem__(tuple(f.wire for f in forms))
-    # If two types needed conversions, a value would not show which conversion applies.
+    # The unpacking fails if two members need conversions: a value would not show which
+    # conversion applies.
     (special,) = [f for f in forms if f.read or f.write] or [_Form(None, None, None)]
     write, read = special.write, special.read
     return _Form(
@@ -498,7 +509,8 @@ def _row(kind: Any, forms: Sequence[_Form]) -> _Form:
             for v, one in zip(values, reads, strict=True)
         )
 
-    # Poses are the most frequent values of all, and need no conversion of numbers.
+    # Poses are the most frequent values. Their numbers need no conversion, so only the
+    # tuple is made.
     plain = None if kind is tuple else lambda values, _: make(values)
     return _Form(wire, write if any(writes) else None, read if any(reads) else plain)
 

@@ -8,8 +8,8 @@ MessagePack: version, kind, type and shape of each array, and the body; then the
 of the arrays (little-endian, in C order). `botyard.codec.forms` defines the body, in
 its exact style.
 
-`Limits` bounds the size of a message that comes from outside. Its sizes count against
-the limit before memory is allocated.
+`Limits` bounds the size of a message that comes from outside. A reader checks each size
+in the message before it allocates memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from botyard.codec.forms import MAX_FREE, Reader, plain_number, written
 from botyard.names import shown
 
-# Raise it when an older reader would misunderstand the head. New fields of a body need
-# no new version.
+# Increment this version when an older reader would misunderstand the head. New fields
+# of a body need no new version.
 VERSION: Final = 1
 MAX_HEAD: Final = 32 * 2**20
 """Longest head of a recorded message (all data except arrays), bytes.
@@ -39,7 +39,7 @@ The largest readable worlds (`Budget.robots`) need a quarter of it.
 MAX_ARRAYS: Final = 100
 """Largest number of arrays of a recorded message.
 
-A scene has two, fleet velocities four.
+A message with a scene has two, a message with the velocities of a fleet four.
 """
 MAX_TOTAL_BYTES: Final = 2**40
 """Default limit of all messages on a channel together, bytes."""
@@ -48,7 +48,7 @@ _NUMBERS: Final = frozenset(np.dtype(c).newbyteorder("<").str for c in "bBhHiIqQ
 """NumPy types of numbers that an array in a message can have."""
 
 Types = Mapping[str, Any]
-"""Type of a message's body, by the kind of the message."""
+"""Expected kinds of messages, each with the declared type of the body."""
 Take = Callable[[int], NDArray[np.uint8]]
 """Function that returns the next bytes of a message, as a new array."""
 
@@ -122,7 +122,7 @@ def encode(kind: str, body: Any, hint: Any) -> bytes:
     Raises
     ------
     NotDataError
-        A value in it cannot be written as data.
+        A value in the body cannot be written as data.
     """
     return b"".join(_pieces(kind, body, hint))
 
@@ -227,7 +227,7 @@ _NOT_DATA: Final = (
 
 @cache
 def _beginning(kind: str) -> bytes:
-    """Return the first bytes of the head of a message without arrays, up to its body."""
+    """Return the head of a message without arrays, except for its last part, the body."""
     nothing = msgspec.msgpack.encode(None)
     return _head(kind, [], nothing).removesuffix(nothing)
 
@@ -319,8 +319,8 @@ class Channel:
         Raises
         ------
         DamagedMessage
-            The message is truncated, above a limit, of an unknown kind, or its body does
-            not match its type.
+            The message is truncated, exceeds the budget or is of an unknown kind, or
+            its body does not match its type.
         """
         first = self._file.read(1)
         if not first:
@@ -331,7 +331,10 @@ class Channel:
             nonlocal first
             self._budget -= size
             if self._budget < 0:
-                raise DamagedMessage("the message exceeds its size limit")
+                raise DamagedMessage(
+                    "the message exceeds its size limit (of all messages of the stream "
+                    f"together) by {-self._budget} bytes"
+                )
             # NumPy does not fill the memory with zeros first, unlike bytearray.
             data = np.empty(size, np.uint8)
             room = data.data
