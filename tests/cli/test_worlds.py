@@ -618,7 +618,7 @@ def test_packets_are_recorded_and_shown(
     assert call("packets", "talk.jsonl", "--robot", "bob", capsys=capsys)[1] == ""
     Path("bad.jsonl").write_text("{}\n")
     code, _, err = call("packets", "bad.jsonl", capsys=capsys)
-    assert (code, "bad.jsonl:1: not a line of a recording" in err) == (252, True)
+    assert (code, "bad.jsonl:1: not a line of a packet trace" in err) == (252, True)
     code, _, err = call(
         "-m", "office", *FAST, str(port), "--record-packets", "none/x", capsys=capsys
     )

@@ -17,10 +17,10 @@ from botyard.sim.simulation import Robot
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
     """Assign a controller to a robot from the next step on.
 
-    The controller drives until the robot is removed or gets another controller. The old
-    controller rests before the new controller is made, because both may subscribe to
-    sensors by the same name. If the new controller cannot be made, the old one
-    continues.
+    The controller drives until the robot is removed or gets another controller. The
+    method `rest` of the old controller is called before the new controller is made,
+    because both may subscribe to sensors by the same name. If the new controller cannot
+    be made, the old one continues.
 
     Parameters
     ----------
@@ -29,8 +29,9 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
     program : Program
         Name and options of the controller.
     anew : bool
-        An episode has started: an error is logged, and ends the controller until the
-        next episode.
+        Whether the robot's program is assigned again, because an episode has started.
+        An error is then logged instead of raised, and the robot has no controller until
+        the next episode.
 
     Raises
     ------
@@ -47,14 +48,16 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
 
 def _employ(robot: Robot, program: Program) -> None:
     sim = robot.simulation
-    # All controllers take long to import, and many runs have none.
+    # Import the registry here: all controllers take long to import, and many runs have
+    # none.
     from botyard.controllers.registry import checked_factory, make
 
-    # A program can place a box, but a trailer follows its robot.
+    # A robot that does not drive may have a program, for instance one that places it as
+    # a box. A trailer may not: it follows the robot that pulls it.
     if robot.spec.is_trailer:
         check_drives(robot.name, robot.spec.kinematics)
     factory = checked_factory(robot, program)
-    # The old controller rests after the checks, so that an unknown controller or option
+    # Stop the old controller after the checks, so that an unknown controller or option
     # changes nothing.
     sim.core.programs.rest(robot.name)
     sim.core.assign_program(

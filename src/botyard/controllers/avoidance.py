@@ -15,9 +15,9 @@ class Avoidance(Orca):
     Attributes
     ----------
     wanted : (float, float)
-        Velocity in the frame of the world, m/s.
+        Velocity (x, y) that the other method chose, in the frame of the world, m/s.
     avoided : (n,) bool
-        Bodies that it avoids.
+        Whether the robot avoids each body, by row of the engine.
     """
 
     name = "go_to"
@@ -37,10 +37,11 @@ class Avoidance(Orca):
         return np.where(chosen, super().radii(), np.nan)
 
     def near_walls(self, centre: F8, reach: float, ahead: float) -> F8:
-        """Return the walls, farther away by the offset of the disc.
+        """Return the nearby walls, moved away from the robot's disc by `ahead`.
 
-        The disc of a differential robot is larger than its body, and would not pass a
-        door that the body passes on a planned path.
+        ORCA steers a differential robot by a disc ahead of its axle, which is larger
+        than the body. Without the shift it would not pass a door that the body passes
+        on a planned path. For the arguments see `CrowdController.near_walls`.
         """
         walls = super().near_walls(centre, reach, ahead)
         a = walls[0, :, :2] - centre

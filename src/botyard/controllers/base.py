@@ -87,7 +87,7 @@ class FunctionController:
     robot : Robot
         The robot that it drives.
     options : dict
-        Further arguments.
+        Further arguments of the function, by name.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class YieldToClients:
 
     @property
     def trip(self) -> Trip | None:
-        """State of the controller's trip to goals; None if it makes none."""
+        """State of the controller's trip to goals; None for a controller without trips."""
         trip = getattr(self._controller, "trip", None)
         return trip if isinstance(trip, Trip) else None
 
@@ -209,7 +209,8 @@ class YieldToClients:
         Parameters
         ----------
         state : [bool, value]
-            The state, as from `get_state`. If it is refused, nothing has changed.
+            The state, as from `get_state`. A state that raises an exception changes
+            nothing.
 
         Raises
         ------
@@ -279,7 +280,9 @@ _CALLERS: Final[dict[CodeType, Callable[[FrameType], str]]] = {
     YieldToClients.act.__code__: lambda frame: frame.f_locals["self"]._robot.name,
     YieldToClients._rest.__code__: lambda frame: frame.f_locals["self"]._robot.name,
 }
-"""Functions that call users' controllers and treat `Unreturned` as a crash of the controller.
+"""Code of the functions that call users' controllers, for `call_in`.
+
+They treat `Unreturned` as a crash of the controller.
 
 Each value is a function that finds the robot's name in the frame of the calling function.
 """
@@ -322,7 +325,7 @@ def call_in(frame: FrameType | None) -> Call | None:
 
 
 def end_call(thread: int, call: Call) -> None:
-    """Raise `Unreturned` in a thread if it is still in this call.
+    """Raise `Unreturned` in a thread if a controller's call has not returned yet.
 
     While C code runs in the call, the exception is not raised before that code returns.
 
@@ -334,8 +337,7 @@ def end_call(thread: int, call: Call) -> None:
         The call.
     """
     now = call_in(sys._current_frames().get(thread))
-    # The thread may have left the call meanwhile: the exception would hit the
-    # simulator.
+    # If the call has returned meanwhile, the exception would hit the simulator itself.
     if now is not None and now.frame is call.frame:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread), ctypes.py_object(Unreturned)
@@ -385,7 +387,7 @@ def finite(value: Any) -> float:
     Parameters
     ----------
     value : object
-        Number, or text of a number.
+        Number, or string that `float` accepts.
 
     Raises
     ------

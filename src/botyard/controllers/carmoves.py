@@ -1,4 +1,7 @@
-"""Moves of car-like robots that local methods lack: back away, and face the goal."""
+"""Moves of car-like robots that methods of local obstacle avoidance lack.
+
+A car backs away from obstacles, and turns to face a goal within its turning circle.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ BACK_SPEED: Final = 0.3
 STANDING: Final = 0.02
 """Speed below which a robot counts as standing, m/s."""
 SHARE: Final = 1.0
-"""Distance that a robot backs away, in radii of its turning circle."""
+"""Distance that a robot backs away, as a multiple of the radius of its turning circle."""
 
 
 class CarMoves:
@@ -43,13 +46,18 @@ class CarMoves:
         self._speed = min(speed, BACK_SPEED)
         self._radius = robot.spec.kinematics.turning_radius
         self._from: tuple[float, float] | None = None
-        """Place at which the robot started to back away, m; None: it does not."""
+        """Position at which the robot started to back away, m; None while it does not back away."""
         self._side = 1.0
-        """Side to which it turns meanwhile: 1 left, −1 right."""
+        """Side to which the robot turns while it backs away: 1 left, −1 right."""
         self._leaves_from: tuple[float, float] | None = None
-        """Place from which it leaves an obstacle, m; None: it heads for its goal."""
+        """Position at which the robot started to drive past an obstacle, m.
+
+        It is None while the robot heads for its goal.
+        """
         self._is_blocked = False
-        """Whether it backs away from an obstacle."""
+        """Whether an obstacle made the robot back away, rather than a goal within its
+        turning circle.
+        """
 
     def command(
         self,
@@ -67,8 +75,8 @@ class CarMoves:
         points : (p, 2) float64
             Obstacles in the frame of the robot, m; NaN for rays without a hit.
         choose : callable
-            Returns velocities of the method to a goal in the frame of the robot, m; a speed
-            of 0: it has none.
+            Function of the avoidance method: returns v, m/s, and w, rad/s, for a goal
+            x, y, m, in the frame of the robot. v is 0 if no arc is free.
         """
         robot = self._robot
         x, y, _ = robot.truth
@@ -94,7 +102,8 @@ class CarMoves:
             self._from, self._side = (x, y), _free_side(points)
             self._is_blocked, self._leaves_from = True, None
             return self._back()
-        # The curvature of a stop must not turn the wheels.
+        # With v near 0, the curvature w / v could exceed the curvature that the wheels
+        # can steer.
         most = abs(v) / self._radius
         return v, max(-most, min(most, w))
 

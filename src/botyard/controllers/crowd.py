@@ -40,11 +40,13 @@ LEAST_SPEED: Final = 0.05
 STANDING_SHARE: Final = 0.1
 """Fraction of the preferred speed below which a robot counts as standing."""
 STANDING_S: Final = 2.0
+"""Time of standing near another body after which a robot counts as jammed, s."""
 JAM_GAP_M: Final = 0.5
-"""Distance from another body below which a standing robot counts as jammed, m.
+"""Distance from another body below which a standing robot can be jammed, m.
 
-After `STANDING_S` it gives way. Otherwise a ring of robots, each of which waits for the
-next one, would stand for ever. The papers do not treat this case.
+A robot that stands there for `STANDING_S` gives way. Otherwise a ring of robots, each
+of which waits for the next one, would stand for ever. The papers do not treat this
+case.
 """
 GIVING_WAY_S: Final = 2.0
 """Maximum time for which a jammed robot gives way, s.
@@ -79,7 +81,7 @@ class CrowdController(GoalDriver, ABC):
         super().__init__(robot, seed, **options)
         top = self._limits.max_speed.x
         self._speed = min(self._goals.speed, top)
-        # The reserve above the preferred speed lets a robot evade.
+        # A robot that evades another body may exceed its preferred speed.
         self._top = min(self._speed * self.speed_factor, top)
         self._aside = SIDESTEP * self._goals.draw_sign()
         self._standing_since = 0.0
@@ -129,7 +131,7 @@ class CrowdController(GoalDriver, ABC):
         apart = (
             np.sqrt(dx * dx + dy * dy) - (radius + ahead) - (radius[row] + ahead[row])
         )
-        # A robot is not its own neighbour.
+        # The distance of the robot from itself must not count.
         apart[row] = math.inf
         if has_goal:
             preferred = self._out_of_jams(
@@ -144,7 +146,8 @@ class CrowdController(GoalDriver, ABC):
             position[0, row], WALL_REACH_M + float(disc[0, row]), float(ahead[row])
         )
         wanted = self.velocity(position, velocity, disc, preferred, row, walls)
-        # A faster turn could exceed half a turn in a step with a long `dt`.
+        # Limit the turn rate to π rad/s: in a long step `dt`, a faster robot could turn
+        # by more than half a turn.
         turn = min(self._limits.max_speed.a, math.pi)
         v, vy, w = crowds.commands(
             wanted,
@@ -187,7 +190,8 @@ class CrowdController(GoalDriver, ABC):
     def _preferred(self, x: float, y: float) -> tuple[F8, bool]:
         """Return the preferred velocity of a robot.
 
-        The velocity leads to the goal, or, without a goal, to the resting position.
+        The velocity leads to the goal. Without a goal it leads to the position where
+        the robot rests, so that a robot that was pushed away returns.
 
         Parameters
         ----------
@@ -199,7 +203,7 @@ class CrowdController(GoalDriver, ABC):
         velocity : (1, 2) float64
             The velocity, m/s; 0 at the goal itself.
         has_goal : bool
-            Whether the robot has a goal.
+            Whether the robot drives to a goal now; False while it pauses or has none.
         """
         goal = self._goals.goal(x, y)
         place = self._goals.resting_place() if goal is None else goal
@@ -282,8 +286,8 @@ class Orca(CrowdController):
     Parameters
     ----------
     horizon, wall_horizon : float
-        Time ahead in which collisions with other bodies, and with walls, are avoided,
-        s.
+        Time ahead in which collisions are avoided, s: with other bodies, and with
+        walls.
     **options
         See `GoalOptions`.
 
@@ -335,10 +339,11 @@ class Orca(CrowdController):
 def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
     """Return the maximum speed at which two robots that meet head-on can stop.
 
-    Both robots must stop within the range of the forces. The repulsive force has an effect where it
-    exceeds the force towards the goal, A / m exp(−r / B) > v / τ: up to the distance r = B ln(A τ /
-    (m v)). To stop with deceleration d, both robots together need 2 v² / (2 d). The paper has no
-    such limit, because its pedestrians have no limits of deceleration.
+    The model slows a robot where the repulsive force exceeds the force towards the
+    goal: A / m exp(−r / B) > v / τ, so up to the distance r = B ln(A τ / (m v)). Both
+    robots must stop within this distance. With deceleration d they need 2 v² / (2 d)
+    together. The paper has no such limit, because its pedestrians have no limits of
+    deceleration.
 
     Parameters
     ----------
@@ -350,8 +355,8 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
     Returns
     -------
     float
-        The speed, at most 1 m/s and at least `LEAST_SPEED`; less only for a robot that
-        cannot drive as fast.
+        The speed, m/s, from `LEAST_SPEED` to 1 m/s, and at most the robot's maximum
+        speed.
     """
     limits = spec.kinematics.limits
     ramps = [
@@ -393,7 +398,8 @@ class SocialForce(CrowdController):
         Preferred speed, m/s. The default is 1 m/s, or `stoppable_speed` if that is
         less: robots that brake slowly drive slower than the paper's pedestrians.
     relaxation, strength, range : float
-        τ, s; A / m, m/s²; B, m.
+        Parameters of the model: relaxation time τ, s; strength of the repulsive force
+        per mass, A / m, m/s²; its range B, m.
     **options
         See `GoalOptions`.
 
@@ -427,25 +433,29 @@ class SocialForce(CrowdController):
             range=arguments.number(range, "range", low=0.0, above=True, unit="m"),
         )
         if options.get("speed") is None:
-            # The result is 0 for a robot that cannot drive. With the default speed, the
-            # constructor below refuses the robot with a message of its own.
+            # `stoppable_speed` is 0 for a robot that cannot drive. With the default
+            # speed instead, the constructor below reports that the robot does not
+            # drive.
             options["speed"] = (
                 stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED
             )
 
         super().__init__(robot, seed, **options)
         self._asked: F8 = np.zeros((2, 2))
-        """Velocity of the last step, and the model's velocity at its end, m/s.
+        """Commanded velocity of the last step, and the model's velocity at the end of
+        that step, m/s.
 
-        Within a step, a robot keeps its velocity, but the model accelerates.
+        They differ: within a step, the robot keeps its velocity, but the model
+        accelerates.
         """
 
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
         """Return the new velocity by the social force model, see `CrowdController.velocity`."""
-        # If the robot followed the last command, the social force model continues from
-        # its own velocity at the end of that step, otherwise from the robot's.
+        # If the robot followed the last command, the model continues from the velocity
+        # that it computed for the end of that step. Otherwise it continues from the
+        # robot's velocity.
         velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
         ends = np.empty((1, 2))
         wanted = crowds.social_force(
@@ -473,8 +483,8 @@ class SocialForce(CrowdController):
         Parameters
         ----------
         state : list
-            The state, as from `get_state`. States of older versions lack the
-            velocities.
+            The state, as from `get_state`. States of older versions lack the last four
+            values, the velocities of the last step.
 
         Raises
         ------

@@ -55,8 +55,8 @@ class Follow:
         """Drive towards the leader, or wait while it does not exist."""
         robot = self._robot
         others = robot.simulation.robots
-        # The leader is chosen at the first step, because other robots may be added
-        # later.
+        # Choose the leader at the first step, not in the constructor: the other robots
+        # may be added after this one.
         if not self._leader:
             self._leader = self._nearest()
         ahead = others.get(self._leader)

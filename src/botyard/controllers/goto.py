@@ -1,4 +1,4 @@
-"""Drive to goals on planned paths, around walls and others."""
+"""Drive to goals on planned paths, around walls and other bodies."""
 
 from __future__ import annotations
 
@@ -39,40 +39,48 @@ from botyard.sim.trips import Trip, TripState
 log = logging.getLogger("botyard.controllers")
 
 METHOD: Final = "a_star_ps"
-"""Method of planning: theta* is 5 to 30 times as slow, and about 3 % shorter."""
+"""Method of planning. Its paths are about 3 % longer than with theta*, which takes 5 to
+30 times as long.
+"""
 TURN_FIRST: Final = 0.5
 """Bearing of the pursued point above which the robot turns in place first, rad.
 
-Arcs to points farther aside would leave the free floor.
+Arcs to points at greater bearings could leave the free floor around the path.
 """
 APPROACH_S: Final = 1.0
 """A robot slows down when it is less than this time away from its goal, s."""
 SLOWEST: Final = 0.05
-"""Speed at which it arrives, m/s."""
+"""Least speed to which a robot slows down before its goal, m/s."""
 NEAR_M: Final = 3.0
 """Distance between edges within which the robot avoids another body, m."""
 BLOCKERS_M: Final = 10.0
-"""Distance within which other bodies count when a blocked robot plans again, m."""
+"""Distance within which a blocked robot plans its new path around other robots, m."""
 MOVED_M: Final = 0.05
-"""A robot that a path leads around is avoided again once it has moved this far, m."""
+"""Distance after which a moved robot is avoided again by ORCA, m.
+
+Until then the path, which was planned around the robot, avoids it.
+"""
 PROGRESS_M: Final = 0.1
 """A robot makes progress if its path becomes shorter by this length, m."""
 ASTRAY: Final = 2.0
-"""Multiple of the distance `reached` at which a turning robot drives back."""
+"""Multiple of the distance `reached` at which a robot that turns at its goal drives back to it."""
 OUT_M: Final = 1.0
-"""Length of the straight line on which a robot leaves a wall that is too near, m."""
+"""Greatest length of the straight line to the start of a path, m.
+
+A robot that is nearer to a wall than paths may be drives to the nearest free point
+first.
+"""
 LOOKAHEAD_M: Final = 0.5
 """Distance of the pursued point of the path, m."""
 GIVEN_SHARE: Final = 0.8
-"""Share of the robot's radius that is the clearance of a given path.
+"""Distance from walls that a given path must keep, as a share of the robot's radius.
 
-Its planner may have rounded corners, or know the body's shape.
+It is less than 1, because the path's planner may cut corners, or know the body's shape.
 """
 JOIN_M: Final = 3.0
 """Length of the start of a given path in which the robot may join it, m."""
 SHORTER: Final = (1.0, 0.5, 0.25, 0.125)
-"""Shares of the lookahead distance that are tried, until the line to the point is clear.
-"""
+"""Shares of the lookahead distance that are tried, until the line to the point is clear."""
 
 
 def _are_robots(sim: Simulation) -> NDArray[np.bool_]:
@@ -113,10 +121,12 @@ class GoTo:
     patience : float
         Time without progress after which the robot plans again, s.
     avoid : bool
-        Whether it avoids other bodies; False: only walls.
+        Whether the robot avoids other robots and moving obstacles by ORCA; False: only
+        paths lead it around walls and boxes.
     path : sequence of [x, y], optional
-        Path to the goal in place of a planned one, m; then there is one goal. The robot
-        follows the path and never plans: it stops where the path leads through a wall.
+        Path to follow instead of a planned one, m. `points` then has one goal, the end
+        of the path. The robot never plans: it stops if the path ahead leads through a
+        wall.
 
     Raises
     ------
@@ -168,7 +178,7 @@ class GoTo:
         check_drives(robot.name, robot.spec.kinematics, turns=True)
         self._speed = min(self._speed, limits.max_speed.x)
         self._girth = robot.spec.radius
-        """Radius of the disc that planned paths lead around walls, m."""
+        """Radius of the disc that represents the robot in planning, m."""
         self._avoidance = self._make_avoidance(seed)
         self._state = TripState.DRIVING
         self._message = ""
@@ -238,7 +248,8 @@ class GoTo:
 
         self._is_turning = False
         grid = sim.core.engine.grid
-        # A new map makes the path invalid, and may open one.
+        # A new map makes the path invalid. It may also open a path to a goal that had
+        # none.
         if self._map is not grid:
             self._map, self._path = grid, None
             self._state, self._message = TripState.DRIVING, ""
@@ -253,9 +264,10 @@ class GoTo:
         self._follow(pose)
 
     def _is_near_the_end(self) -> bool:
-        """Return whether the robot is on the last part of a given path, or has none.
+        """Return whether the robot is on the last part of a given path; True without a given path.
 
-        A given path may come past its end, or start there.
+        Being near the goal is not enough: a given path may start there, or pass it
+        before its end.
         """
         if self._given is None:
             return True
@@ -308,12 +320,14 @@ class GoTo:
         pose : WorldPose
             Pose of the robot.
         around : bool
-            Whether robots near it also block the path; boxes always do.
+            Whether other robots near this one also block the path. Boxes block it,
+            unless there is no path around them.
 
         Returns
         -------
         bool
-            Whether there is a path. A path that was there before is kept otherwise.
+            Whether there is a path. If not, the robot keeps the path that it had
+            before.
         """
         self._since = self._robot.simulation.time
         if self._given is not None:
@@ -321,7 +335,8 @@ class GoTo:
         why = None
         margins = tuple(dict.fromkeys((self._safety, 0.0)))
         outlines = self._outlines(pose, around)
-        # Rather a narrow passage than no path. Boxes may be pushed away.
+        # Try in this order: around boxes with clearance and without, then through
+        # boxes, which the robot may push away.
         for margin, bodies in [
             *((margin, outlines) for margin in margins),
             *((margin, []) for margin in margins if outlines and not around),
@@ -348,7 +363,7 @@ class GoTo:
         return False
 
     def _take_given(self, path: F8, pose: WorldPose) -> bool:
-        """Follow the given path from its point nearest to the robot on.
+        """Follow the given path, starting from its point that is nearest to the robot.
 
         Returns
         -------
@@ -357,14 +372,17 @@ class GoTo:
         """
         self._path, self._margin, self._shortest = path, 0.0, math.inf
         if self._progress[0] == 0.0:
-            # The robot may have moved since the path was planned. A limit lets a path
-            # cross itself: the search goes two lookahead distances far.
+            # The robot may have moved since the path was planned, so search for the
+            # nearest point within `JOIN_M` of the start (pure pursuit searches two
+            # lookahead distances). In a longer search, a path that crosses itself would
+            # be joined too late.
             lookahead = np.array([JOIN_M / 2])
             at = np.array([tuple(pose)])
             local.pure_pursuit(path[None], at, lookahead, self._progress)
         floor = self._floor(0.0, pose)
         ahead = [pose[:2], *self._rest(path).tolist()]
-        # A robot may stand nearer to a wall than its path comes.
+        # The robot may stand nearer to a wall than the path may be, so skip the points
+        # there.
         while len(ahead) > 1 and not floor.is_free(ahead[0]):
             del ahead[0]
         for a, b in itertools.pairwise(ahead):
@@ -380,7 +398,7 @@ class GoTo:
         """Return a path from the robot to the goal, (n, 2), m, or raise NoPathError."""
         start: Sequence[float] = pose[:2]
         if not costs.is_free(start):
-            # The robot stands nearer to a wall or body than planned paths come.
+            # The robot stands nearer to a wall or body than a path may be.
             out = costs.nearest_free(start)
             if out is not None and hypot(out[0] - pose.x, out[1] - pose.y) <= OUT_M:
                 start = out
@@ -388,7 +406,7 @@ class GoTo:
         return np.concatenate([[pose[:2]], path])
 
     def _outlines(self, pose: WorldPose, around: bool) -> list[F8]:
-        """Return the corners (k, 2), m, of boxes, and with `around` of robots near it."""
+        """Return the outlines of boxes, and with `around` of near robots, each (k, 2), m."""
         sim = self._robot.simulation
         engine = sim.core.engine
         chosen = self._are_others() & ~_are_robots(sim)
@@ -417,7 +435,7 @@ class GoTo:
     def _are_others(self) -> NDArray[np.bool_]:
         """Return which bodies are obstacles for the robot, (n,)."""
         snapshot = self._robot.simulation.snapshot
-        # A ghost is no obstacle, and neither a robot nor its trailers are in its way.
+        # Ghosts are no obstacles, and neither are the robot itself and its trailers.
         found: NDArray[np.bool_] = (snapshot.state.mask & int(Visible.OBSTACLE)) != 0
         train, row = (
             self._robot.simulation.core.engine.bodies.train,
@@ -425,7 +443,7 @@ class GoTo:
         )
         while row >= 0:
             found[row] = False
-            # Without rows there are no trailers.
+            # `train` has no rows if the world has no trailers.
             row = int(train[row, FOLLOWER]) if len(train) else -1
         return found
 
@@ -486,9 +504,9 @@ class GoTo:
     def _avoided(self, pose: WorldPose) -> NDArray[np.bool_]:
         """Return which bodies the robot must avoid now, (n,).
 
-        Boxes are no part of them, and neither are robots that still stand where the
-        path was planned around them: ORCA keeps more distance than a narrow passage
-        has.
+        Paths lead around boxes, and around robots that still stand where they stood
+        during planning. ORCA does not avoid these: it keeps more distance than a narrow
+        passage has.
         """
         sim = self._robot.simulation
         if not self._avoids:
@@ -505,12 +523,15 @@ class GoTo:
         return near
 
     def _pursued(self, path: F8, pose: WorldPose) -> tuple[float, float, float, float]:
-        """Return the arc to the farthest point in reach that a clear line leads to.
+        """Return the arc to the farthest point of the path within the lookahead distance.
+
+        The straight line to this point is free of walls.
 
         Returns
         -------
         tuple of float
-            Curvature, point in the frame of the robot, distance from the end, see
+            Curvature, 1/m; the point in the frame of the robot, x and y, m; and its
+            distance from the end of the path, m. See
             `botyard.navigation.local.pure_pursuit`.
         """
         floor = self._floor(self._margin, pose)
@@ -574,9 +595,14 @@ class GoTo:
             raise ValueError("expected a path of at least two points x, y")
         progress, margin, shortest = map(finite, place)
         if not 0.0 <= progress <= (0 if path is None else len(path) - 1):
-            raise ValueError(f"expected a position on the path, found {progress}")
+            raise ValueError(
+                "expected a position on the path (number of the segment plus a fraction), "
+                f"found {progress}"
+            )
         if not 0.0 <= margin <= MAX_SAFETY_M:
-            raise ValueError(f"expected a clearance, found {margin}")
+            raise ValueError(
+                f"expected a clearance of 0 to {MAX_SAFETY_M:g} m, found {margin}"
+            )
         trip_state = TripState(name)
         is_turning, reached, replans = counts
         rest_until, since, started = map(finite, times)

@@ -1,4 +1,4 @@
-"""Drive cars and robots with trailers to goals, on paths of their turning circle."""
+"""Drive cars and robots with trailers to goals, on paths that their turning circle allows."""
 
 from __future__ import annotations
 
@@ -31,27 +31,36 @@ from botyard.sim.trips import TripState
 from botyard.units import deg
 
 RESERVE: Final = 1.1
-"""Radius of planned arcs as a multiple of the turning circle, and limit of a hitch as a
-multiple of its greatest angle on a planned path: steering can correct then."""
+"""Reserve of steering for corrections on planned paths.
+
+The radius of planned arcs is this multiple of the radius of the turning circle. The
+limit of a hitch's angle is this multiple of the greatest angle on a planned path.
+"""
 LOOKAHEAD: Final = 0.4
 """Distance of the pursued point as a share of the radius of planned arcs."""
 LEAST_LOOKAHEAD_M, MOST_LOOKAHEAD_M = 0.2, 1.5
-"""Bounds of that distance, m."""
+"""Least and greatest distance of the pursued point, m; see `LOOKAHEAD`."""
 LEG_END_M: Final = 0.03
-"""Greatest distance from the end of a leg at which the robot changes its direction, m."""
+"""Greatest distance from the end of a leg at which the robot starts the next leg, m.
+
+A leg is a part of the path in one direction: forward or in reverse.
+"""
 LEG_END_TURN: Final = 0.3
-"""Share of the permitted error of the heading by which the tightest arc turns meanwhile."""
+"""Share of the permitted heading error that the tightest arc may turn in this distance."""
 STEERING_SHARE: Final = 0.4
 """Share of the distance of the pursued point that the robot may drive until its wheels have
 turned."""
 BRAKING: Final = 0.8
-"""Share of the deceleration with which the robot plans to brake."""
+"""Share of the robot's deceleration that it uses before the end of a leg."""
 MAX_RADIUS_M: Final = 1000.0
 """Greatest radius of planned arcs, m."""
 TRIES: Final = 3
-"""Number of paths to one goal, of which the last one counts as good enough."""
+"""Number of paths that are tried until the heading at one goal is right.
+
+After the last one, any heading at the goal counts as reached.
+"""
 STOP_GAP_M: Final = 0.3
-"""Distance of another robot from the path ahead at which the robot waits, m."""
+"""Distance of another robot from the path ahead below which the robot waits, m."""
 
 
 def needs_arcs(spec: RobotSpec) -> bool:
@@ -113,9 +122,9 @@ class CarGoTo(GoTo):
     """Controller of `go_to` for robots that cannot turn on the spot.
 
     It plans by hybrid A* (`botyard.navigation.carplanning`) and follows the path by pure
-    pursuit, forward and in reverse. The way of a robot with trailers has no reverse. Other
-    robots on the path ahead make it wait, and after a while plan again around them. A given
-    path is followed by arcs of the turning circle.
+    pursuit, forward and in reverse. A robot with trailers never drives in reverse. The
+    robot waits for other robots on the path ahead, and after a while plans again around
+    them. It follows a given path on arcs that its turning circle allows.
 
     Parameters
     ----------
@@ -141,14 +150,14 @@ class CarGoTo(GoTo):
         )
         self._leg_end = min(LEG_END_M, LEG_END_TURN * self._turned * self._radius)
         self._way: F8 | None = None
-        """Points of the path with headings and directions, see `find_car_path`."""
+        """Points of the path, (n, 4): x, y, heading, direction; see `find_car_path`."""
         self._tries = 0
 
     def _make_avoidance(self, seed: int) -> None:
-        """Return None: ORCA chooses velocities to all sides."""
+        """Return None: ORCA may choose velocities to the side, which a car cannot drive."""
 
     def _floor(self, margin: float, pose: WorldPose) -> Costmap:
-        # A floor up to a far goal takes long to make.
+        # Refuse a far goal before the floor up to it is made, which takes long.
         if self._given is None:
             check_distance(pose[:2], self._route.point)
         return super()._floor(margin, pose)
@@ -182,7 +191,9 @@ class CarGoTo(GoTo):
         except NoPathError as error:
             if not trailers or error.reason is not Obstruction.NO_ARC:
                 raise
-            # The cause is the first property of the train without which there is a path.
+            # Find the cause: search again without the trailers' width, then also
+            # without their limit of curvature, then also in reverse. The first path
+            # found names the cause.
             for radius, reverses, reason, note in (
                 (self._radius, False, Obstruction.NO_SWEPT, self._width_note()),
                 (self._alone, False, Obstruction.NO_BEND, self._bend_note()),
@@ -200,7 +211,7 @@ class CarGoTo(GoTo):
         return path
 
     def _width_note(self) -> str:
-        """Return what the trailers sweep in the tightest planned turn."""
+        """Return a sentence on the width that the trailers sweep in the tightest planned turn."""
         spec, radius = self._robot.spec, self._radius
         radii = steady_radii(spec.trailers, radius)
         if radii is None:
@@ -216,7 +227,7 @@ class CarGoTo(GoTo):
         )
 
     def _bend_note(self) -> str:
-        """Return how much tighter the robot turns without its trailers."""
+        """Return a sentence on how much tighter the robot turns without its trailers."""
         limits = ", ".join(f"{deg(one.limit):.0f}" for one in self._robot.spec.trailers)
         return (
             f"the robot alone turns on a radius of {self._alone:.3f} m, the train on "
@@ -224,9 +235,10 @@ class CarGoTo(GoTo):
         )
 
     def _opened(self, costs: Costmap, places: F8) -> Costmap:
-        """Return a floor on which the places of the robot and its trailers are free.
+        """Return a costmap in which the cells under the robot and its trailers are free.
 
-        A robot at a wall is nearer to it than its discs allow.
+        The discs that represent a robot are larger than its body, so at a wall they
+        would start in blocked cells.
         """
         free = costs.costs.copy()
         spec = self._robot.spec
@@ -274,7 +286,8 @@ class CarGoTo(GoTo):
             self._take_next()
             return
         if self._path is not None and self._is_at_end:
-            # The path has ended too far from its goal: try another one.
+            # The robot is at the end of the path, but not close enough to its goal:
+            # plan again.
             self._tries, self._path = self._tries + 1, None
         if self._path is None and (
             self._state is TripState.NO_PATH or not self._plan(pose)
@@ -301,14 +314,15 @@ class CarGoTo(GoTo):
         )
 
     def _leg(self) -> tuple[int, int]:
-        """Return the first and the last point of the present part without a change of
-        direction.
+        """Return the indices of the first and the last point of the present leg.
+
+        A leg is a part of the path in one direction: forward or in reverse.
         """
         assert self._way is not None
         ways = self._way[:, 3]
         last = len(ways) - 1
         first = min(int(self._progress[0]), last - 1)
-        # The direction of a point is the direction of the way to it.
+        # The direction of a point belongs to the segment that ends at it.
         end = first + 1
         while end < last and ways[end + 1] == ways[first + 1]:
             end += 1
@@ -352,8 +366,8 @@ class CarGoTo(GoTo):
             return
 
         if self._is_occupied(pose, end):
-            # Without the turn rate a robot with trailers would turn on the spot; a car
-            # keeps its steering.
+            # A car only stops, and keeps its steering. For a robot with trailers the
+            # turn rate must also be 0, or it would turn on the spot.
             if robot.spec.kinematics.steers:
                 robot.command(v=0.0)
             else:
@@ -389,8 +403,9 @@ class CarGoTo(GoTo):
     def _next_speed(self, wanted: float) -> float:
         """Return the speed of the robot after the next step, m/s.
 
-        The turn rate follows it, as the wheels turn faster than the robot accelerates: a
-        robot with trailers would turn nearly on the spot first.
+        The commanded turn rate is the curvature times this speed. With the final speed
+        instead, a robot with trailers would first turn nearly on the spot, because its
+        turn rate rises faster than its speed.
         """
         robot = self._robot
         accel = robot.spec.kinematics.limits.accel.x
@@ -404,14 +419,18 @@ class CarGoTo(GoTo):
         return RESERVE / self._radius
 
     def _extended(self, leg: F8, direction: float) -> F8:
-        """Return the points of a leg and one beyond its end, which keeps the heading there."""
+        """Return the points of a leg, (n, 2), m, and one point more in the heading of its end.
+
+        The pursued point then does not stop at the end, so that the robot arrives with
+        this heading.
+        """
         c, s = cosine_sine(float(leg[-1, 2]))
         beyond = 2.0 * self._lookahead * direction
         x, y = leg[-1, :2].tolist()
         return np.concatenate([leg[:, :2], [[x + beyond * c, y + beyond * s]]])
 
     def _rest_of(self, end: int, pose: WorldPose, th: float) -> float:
-        """Return how far it is to the end of the present leg, m; negative beyond it."""
+        """Return the distance along the path to the leg's end, m; negative beyond it."""
         assert self._path is not None
         at = min(int(self._progress[0]) + 1, end)
         along = self._path[at : end + 1]
@@ -422,7 +441,7 @@ class CarGoTo(GoTo):
         return float(c * dx + s * dy) + math.fsum(lengths)
 
     def _speed_for(self, rest: float, curvature: float, end: int) -> float:
-        """Return the speed from which the robot stops at the end of a leg, m/s."""
+        """Return the highest speed from which the robot can stop at the end of a leg, m/s."""
         limits = self._robot.spec.kinematics.limits
         speed = self._speed
         decel = limits.decel.x
@@ -434,7 +453,7 @@ class CarGoTo(GoTo):
         return max(speed, SLOWEST)
 
     def _is_occupied(self, pose: WorldPose, end: int) -> bool:
-        """Return whether a robot is on the path ahead, as far as this one must see."""
+        """Return whether another robot is on the path within the stopping distance."""
         avoided = self._avoided(pose)
         if not avoided.any():
             return False
@@ -499,11 +518,15 @@ class CarGoTo(GoTo):
             or not np.isfinite(way).all()
             or not (np.abs(way[:, 3]) == 1.0).all()
         ):
-            raise ValueError("expected a path of points x, y, th and directions")
+            raise ValueError(
+                "expected a path of at least two finite points x, y, th, direction (1 or −1)"
+            )
         count = int(finite(tries))
         super().set_state(base)
         if self._path is not None and (way is None or len(way) != len(self._path)):
-            raise ValueError("expected a heading and a direction for each point")
+            raise ValueError(
+                "expected as many points with heading and direction as points of the path"
+            )
         self._way, self._tries = way, count
 
 

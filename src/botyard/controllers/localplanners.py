@@ -82,7 +82,7 @@ class LaserController(GoalDriver, ABC):
         Returns
         -------
         v, w : float
-            Linear and angular velocity, m/s and rad/s.
+            Linear velocity, m/s, and angular velocity, rad/s.
         """
 
     def act(self) -> None:
@@ -140,7 +140,8 @@ class DynamicWindow(LaserController):
     Parameters
     ----------
     heading, clearance, velocity : float
-        Weights α, β and γ.
+        Weights α of the heading to the goal, β of the distance to obstacles, and γ of
+        the speed.
     **options
         See `GoalOptions`.
 
@@ -253,7 +254,7 @@ class FieldHistogram(LaserController):
             found, np.array([min(self._speed, goal / APPROACH_S)]), self._turn
         )
         if self._car is not None and not math.isnan(found[0, 0]):
-            # A car turns only while it drives.
+            # A car cannot turn in place, so it must keep a least speed.
             v[0] = max(float(v[0]), local.SLOWEST * self._speed)
         return float(v[0]), float(w[0])
 
@@ -263,8 +264,8 @@ class FieldHistogram(LaserController):
         Returns
         -------
         list
-            State of the goals; 0 or 1 for each sector; and the last direction, rad, or
-            None.
+            State of the goals; 1 for each blocked and 0 for each free sector of the
+            histogram; and the last direction, rad, or None.
         """
         last = float(self._memory.last[0])
         return [

@@ -38,7 +38,7 @@ def drive_arc(
     curvature : float
         Curvature of the arc, 1/m.
     ahead, left : float
-        The point in the frame of the robot, m.
+        Coordinates of the pursued point in the frame of the robot, x and y, m.
     speed : float
         Speed, m/s. The robot drives slower on arcs that it cannot turn fast enough.
     turn_first : float
@@ -49,7 +49,8 @@ def drive_arc(
     off = atan2(left, ahead)
     kinematics = robot.spec.kinematics
     if kinematics.steers:
-        # Not on the spot: the tightest arc leads round to the point.
+        # A car cannot turn on the spot: it drives the tightest arc until the point is
+        # ahead.
         tightest = 1.0 / kinematics.turning_radius
         if abs(off) > BEHIND:
             curvature = math.copysign(tightest, left)
@@ -114,7 +115,7 @@ class PurePursuit:
         self._round = float(len(path))
         if (
             self._loops
-            # A looping path is stored twice in a row, so that the pursued point can lie
+            # Store a looping path twice in a row, so that the pursued point can lie
             # beyond the end of the first round.
         ):
             path = path + path + path[:1]
@@ -161,8 +162,8 @@ class PurePursuit:
         Returns
         -------
         list
-            Position on the path (number of the segment plus the fraction of it), and
-            whether the robot has reached the end.
+            Position on the path (number of the segment plus the fraction driven of it),
+            and whether the robot has reached the end.
         """
         return [float(self._progress[0]), self._is_at_end]
 
@@ -181,7 +182,10 @@ class PurePursuit:
         """
         progress, is_at_end = state
         if not 0.0 <= progress <= self._path.shape[1] - 1:
-            raise ValueError(f"expected a position on the path, found {progress}")
+            raise ValueError(
+                f"expected a position on the path of 0 to {self._path.shape[1] - 1} segments, "
+                f"found {progress}"
+            )
         self._progress[0], self._is_at_end = float(progress), bool(is_at_end)
 
     def rest(self) -> None:

@@ -1,6 +1,6 @@
 """Registry of controllers by name: built-in, packaged and the user's own.
 
-Packages add theirs by the entry-point group ``botyard.controllers``. A user adds a
+Packages add controllers by the entry-point group ``botyard.controllers``. A user adds a
 class or a function with `register`. A name of the form ``module:name`` in a file, a
 saved state or a recording is valid only if the user has registered that code in this
 process: files are data and never run code.
@@ -63,14 +63,14 @@ _POSITIONAL: Final = (
 )
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SEED: Final = "seed"
-"""Name of the parameter of a user's class or function that receives the seed of the world.
+"""Parameter of a user's class or function that receives the seed of the world.
 
-An option of the same name has precedence.
+A user's option of this name has precedence over the world's seed.
 """
 _REGISTERED: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
 """The user's classes and functions by ``module:name``.
 
-Entries are weak references: an unused class or function is forgotten.
+References are weak, so that a class or function that nothing else refers to is freed.
 """
 
 
@@ -102,8 +102,8 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
     name : str
         Name of the controller.
     allow_code : bool
-        Names of the form ``module:name`` also count, and are imported. Use it only for
-        files that the user trusts.
+        Whether names of the form ``module:name`` also count, and are imported. Set it
+        only for files that the user trusts.
 
     Raises
     ------
@@ -155,8 +155,8 @@ def register(controller: str | Callable[..., Any]) -> str:
     else:
         code = controller
         where = getattr(code, "__module__", None) or type(code).__module__
-        # An object that is neither a class nor a function gets the name of its class
-        # with parentheses, which no import accepts.
+        # A callable object gets the name of its class with parentheses. Such a name
+        # cannot be imported, so it does not stand for the class itself.
         name = (
             f"{where}:{getattr(code, '__qualname__', type(code).__qualname__ + '()')}"
         )
@@ -177,7 +177,9 @@ def register(controller: str | Callable[..., Any]) -> str:
 
 
 def _check_function(code: Callable[..., Any], name: str) -> None:
-    """Raise an error for a function that cannot be registered, or does nothing when called.
+    """Raise an error for a function that cannot be registered, or whose call runs no code.
+
+    Calling a coroutine or generator function only makes an object.
 
     Parameters
     ----------
@@ -224,7 +226,8 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
     controller : str, class, function or Program
         Controller: a name, class, function or `Program`. A `Program` is returned unchanged.
     options : dict
-        Options of the controller; they are checked when it is made.
+        Options of the controller, by name; they are checked when the controller is
+        made.
 
     Raises
     ------
@@ -235,8 +238,8 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
     """
     if isinstance(controller, Program):
         return controller
-    # An unknown plain name is reported by `find_controller`; a name with a colon is
-    # imported.
+    # `find_controller` raises an error for an unknown plain name. Below, a name with a
+    # colon is imported.
     if isinstance(controller, str) and (
         is_controller(controller) or not codeload.is_code(controller)
     ):
@@ -264,7 +267,8 @@ def find_controller(name: str) -> ControllerFactory:
     CommandLineError
         The name is unknown, or names code that was not registered.
     """
-    # Built-in names come first: neither a package nor a user's name can replace them.
+    # Look up built-in names first, so that neither a package nor a user can replace
+    # them.
     if name in _BUILTIN:
         return _BUILTIN[name]
     given = _REGISTERED.get(name)
@@ -346,7 +350,8 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
     robot : Robot
         The robot, for messages.
     program : Program
-        Name and options of the controller. Values are checked when it is made.
+        Name and options of the controller. The values of options are checked when the
+        controller is made.
 
     Raises
     ------
@@ -415,7 +420,8 @@ def make(
         )
 
 
-# The constructor of a user's controller may not return either.
+# Like `act`, the constructor of a user's controller may not return, so `call_in` must
+# know its caller.
 called_by(make, lambda frame: str(frame.f_locals["robot"].name))
 
 
@@ -446,7 +452,7 @@ def _location(robot: Robot, program: Program) -> str:
 
 
 def _message_of(error: BaseException) -> str:
-    """Return an error's message; it names the type unless the error is about options or robots."""
+    """Return an error's message, with its type before it for unexpected types of errors."""
     return (
         f"{error}"
         if isinstance(error, (BotyardError, TypeError, ValueError))

@@ -21,19 +21,19 @@ from botyard.sim.trips import ORDERS
 ATTEMPTS: Final = 30
 """Maximum number of random positions that are tried in a search for a reachable one."""
 CLEARANCE_STEP: Final = 0.25
-"""Spacing of the points of a straight line at which the body must fit, m."""
+"""Spacing of the points on a straight line at which a free place for the body is checked, m."""
 MAX_SAFETY_M: Final = 100.0
-"""Maximum clearance from others and from walls, m."""
+"""Maximum clearance from other bodies and from walls, m."""
 LEG_LIMIT: Final = 50.0
-"""Maximum length of a leg, m: a farther destination is cut to this distance."""
+"""Maximum distance of a random destination, m; farther destinations are moved nearer."""
 ENCLOSED_S: Final = 0.5
 """Time after a failed search for a destination until the next search, s."""
 PATIENCE: Final = 4.0
-"""Time to give up a destination, as a multiple of the duration of a straight drive to it."""
+"""Time after which a destination is given up, as a multiple of the duration of a straight drive."""
 MIN_PATIENCE_S: Final = 10.0
 """Minimum time after which a destination is given up, s."""
 ARRIVED: Final = -1.0
-"""Value that replaces the time to give up a destination once the destination is reached."""
+"""Value that stands in place of the time of giving up, once the destination is reached."""
 
 
 class Route:
@@ -83,7 +83,7 @@ class Route:
         -------
         bool
             False after the last point: the current point stays, and `is_at_end` is
-            True. A route of one point ends at once, whatever its order.
+            True. A route of one point ends at its first call, whatever its order.
         """
         count = len(self.points)
         if count == 1 or (self._order == "once" and self.index == count - 1):
@@ -105,7 +105,8 @@ class Route:
         index : int
             Index of the current point.
         direction : int
-            1 or −1, see order ``back``.
+            1 towards the last point; −1 back towards the first, with the order
+            ``back``.
         is_at_end : bool
             Whether the last point was reached.
 
@@ -116,8 +117,8 @@ class Route:
         """
         if not 0 <= index < len(self.points) or direction not in (-1, 1):
             raise ValueError(
-                f"expected a point of {len(self.points)} and a direction, found "
-                f"{index} and {direction}"
+                f"expected the index of one of {len(self.points)} points and a direction, "
+                f"1 or −1, found {index} and {direction}"
             )
 
         self.index, self.direction, self.is_at_end = (
@@ -147,7 +148,8 @@ def checked_points(
     Raises
     ------
     ArgumentError
-        There are fewer, or a point is not valid; the message names the first one.
+        There are fewer points, or a point is not valid; the message names the first
+        such point.
     """
     found = []
     for i, one in enumerate(arguments.several(points, "points", "points [x, y]")):
@@ -278,8 +280,8 @@ def random_destination(
             away, bearing = draw.uniform(1.0, 10.0), draw.uniform(-math.pi, math.pi)
             x, y = pose.x + away * cos(bearing), pose.y + away * sin(bearing)
             b = sim.scene.bounds
-            # Outside of the map there is free space as well, but no robot belongs
-            # there.
+            # The space outside of the map counts as free, but robots should stay within
+            # it.
             if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
                 continue
 
@@ -351,8 +353,8 @@ class Goals:
         # ignored.
         arguments.one_of(order, "order", ORDERS)
         self._robot = robot
-        # A generator for each robot and controller: other robots do not change its
-        # draws.
+        # Each robot and controller has its own generator, so that other robots do not
+        # change its random numbers.
         self._random = random.Random(f"{seed} {name} {robot.name}")
         self._route = None if points is None else Route(points, order)
         self._pause, self._reached, self.speed = (
@@ -383,7 +385,8 @@ class Goals:
             no destination.
         """
         now = self._robot.simulation.time
-        # During a pause no goal is needed, and no search is run.
+        # Return before the search for a random destination, which a pause does not
+        # need.
         if now < self._rest_until or (
             self._route is not None and self._route.is_at_end
         ):
@@ -411,7 +414,8 @@ class Goals:
             return None
 
         if place is None or self._robot.stalled or now > self._give_up_at:
-            # A stalled robot, or one that is out of time, needs another destination.
+            # The robot is stalled, has no destination, or has taken too long to reach
+            # it.
             self._place = place = random_destination(
                 self._robot, self._random, self._area
             )
@@ -492,7 +496,7 @@ class GoalOptions(TypedDict, total=False):
         ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
         stop at the last point.
     pause : float
-        Pause at a point; maximum pause at a random position, s.
+        Pause at a point, or maximum pause at a random position, s.
     reached : float
         Distance at which a goal counts as reached, m.
     speed : float
@@ -520,7 +524,8 @@ class GoalDriver:
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     **options
-        See `GoalOptions`. The signatures of subclasses list them with `DEFAULTS`.
+        See `GoalOptions`. The signature of a subclass lists these options with its own
+        `DEFAULTS`.
 
     Raises
     ------

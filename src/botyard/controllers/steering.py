@@ -10,11 +10,10 @@ from botyard.sim.simulation import Robot
 
 HEADING_GAIN = 2.0
 """Proportional gain of the heading controller: turn rate per radian of bearing, 1/s."""
-# Below 1, because rounding would let a robot on its circle change direction in each step.
+# The value is below 1: with 1, rounding could make a robot on the circle change its
+# direction in each step.
 INSIDE: Final = 0.9
-"""Distance from the centre of a turning circle within which a point counts as inside, as
-a share of the radius.
-"""
+"""Share of a turning circle's radius within which a point counts as inside the circle."""
 
 
 def steer(robot: Robot, x: float, y: float, speed: float) -> float:
@@ -41,7 +40,7 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
     pose, dt = robot.truth, robot.simulation.dt
     dx, dy = x - pose.x, y - pose.y
     distance = hypot(dx, dy)
-    # A target at the robot's own position has no meaningful bearing.
+    # A point at the robot's own position has no meaningful bearing.
     bearing = (
         math.remainder(atan2(dy, dx) - pose.th, 2.0 * math.pi)
         if distance > 1e-6
@@ -52,19 +51,19 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
     w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
     if kinematics.moves_sideways:
         v = min(speed, top.x, distance / dt)
-        # The body turns during the step: aim with its heading at half time.
+        # The body turns during the step, so use its heading in the middle of the step.
         half = bearing - w * dt / 2.0
         c, s = cosine_sine(half)
         # Velocities are in the robot's frame.
         robot.command(v=v * c, vy=v * s, w=w)
     elif kinematics.steers:
-        # It turns by arcs, and brakes over the last metre.
+        # The factor 1.5 1/s makes the robot brake over the last metre.
         c, s = cosine_sine(bearing)
         v, curvature = _arc_to(kinematics.turning_radius, distance * c, distance * s)
         v *= min(speed, top.x, distance * 1.5)
         command_turn(robot, v, v * curvature)
     else:
-        # Braking proportionally over the last metre avoids overshoot.
+        # A speed proportional to the distance over the last metre avoids overshoot.
         near = distance * 1.5 if distance < 1.0 else math.inf
         c = max(0.0, cos(bearing))
         v = min(speed, top.x, near) * c * c if abs(bearing) < math.pi / 2 else 0.0
@@ -89,7 +88,7 @@ def _arc_to(radius: float, ahead: float, left: float) -> tuple[float, float]:
     Returns
     -------
     direction, curvature : float
-        1 forward or -1 in reverse; 1/m, positive to the left.
+        Direction: 1 forward, −1 in reverse. Curvature, 1/m, positive to the left.
     """
     tightest, side = 1.0 / radius, math.copysign(1.0, left)
     if hypot(ahead, abs(left) - radius) < INSIDE * radius:

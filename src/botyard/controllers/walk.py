@@ -31,9 +31,10 @@ class Walk:
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     speed : float
-        Mean walking speed, m/s. The speed of each leg is 80 … 120 % of it.
+        Mean walking speed, m/s. The speed to each destination is random, 80 to 120 % of
+        it.
     pause : float
-        Maximum pause at a destination, s. Each pause is drawn from 0 to it.
+        Maximum pause at a destination, s. Each pause is random, from 0 to this maximum.
     area : [x0, y0, x1, y1], optional
         Area of the destinations, m. The default is within 10 m of the robot and within
         the bounds of the map.

@@ -56,8 +56,8 @@ class Wander:
         if not self._reads:
             self._read(True)
         if robot.stalled and not self._backing:
-            # 8 to 16 steps: a random number, so that two robots do not collide again
-            # and again.
+            # Back for 8 to 16 steps. The number is random, so that two robots do not
+            # collide again and again.
             self._backing = self._random.randint(8, 16)
             self._turning = self._random.choice((-TURN_RATE, TURN_RATE))
 
@@ -85,9 +85,9 @@ class Wander:
 
     @staticmethod
     def _scale_of(robot: Robot) -> float:
-        """Return the factor of all distances for a robot, at most 1.
+        """Return a factor, at most 1, by which all distances of this module are multiplied.
 
-        Small robots have sensors that see less far than a large robot slows down.
+        It is below 1 for a robot whose sensor sees less far than `SLOWDOWN_DISTANCE`.
         """
         spec = robot.spec
         sensor = spec.lasers[0] if spec.lasers else spec.sonar
@@ -142,8 +142,9 @@ class Wander:
         Returns
         -------
         (float, float, float)
-            Ranges from the body's radius, m, infinite without a sensor. The ranges at
-            the sides are up to 0.25 m longer than measured, so that they matter less.
+            Ranges, m, measured from the edge of the body's disc; infinite without a
+            sensor. The ranges to the left and right are increased by up to 0.25 m, so
+            that obstacles there matter less.
         """
         robot = self._robot
         if robot.lasers:
