@@ -162,7 +162,7 @@ def test_one_that_cannot_be_loaded_is_listed_with_why(
         'interface "broken" of the package broken: botyard_broken:it cannot be loaded: SystemExit: 3'
         in rows["broken"][4]
     )
-    assert 'interface "own" brings its own servers' in rows["own"][4]
+    assert 'interface "own": expected no server' in rows["own"][4]
     assert rows["ros2"][4] == "yes", "a package takes no name of ours"
 
 

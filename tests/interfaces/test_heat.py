@@ -130,7 +130,9 @@ def test_an_earlier_moment_shows_the_samples_before_it() -> None:
     early, late = (result(maps, "visits", until)[0] for until in (1.5, 4.0))
     assert 0 < early.total < late.total
     assert result(maps, "time", 4.0)[0].duration == pytest.approx(4.0, abs=0.6)
-    with pytest.raises(NotNowError, match="earlier moments have no beams"):
+    with pytest.raises(
+        NotNowError, match="the area that robots have seen is not known"
+    ):
         maps.answer("seen", 1.0)
 
 

@@ -205,7 +205,7 @@ def test_a_robot_that_comes_back(world: World) -> None:
     """
     one = world.client()
     one.op("subscribe", topic="/bob/odom")
-    assert "expected its type, found none" in one.log.pop()
+    assert "expected the field type, found none" in one.log.pop()
     one.op("subscribe", topic="/bob/odom", type="nav_msgs/Odometry")
     for _ in range(2):
         world.sim.add_robot("p3dx", "bob", pose=(5.0, 5.0, 0.0))
@@ -597,7 +597,7 @@ def test_actions_of_clients(world: World) -> None:
     assert "expected example_interfaces/action/Fibonacci" in end()[3]
     send("d")
     one.op("send_action_goal", action="/fib", id="d")
-    assert "has not ended yet" in end()[3]
+    assert "expected an id without an unfinished goal" in end()[3]
     server.op("unadvertise_action", action="fib")
     assert end() == ("d", 0, False, "the action fib no longer exists")
     server.op("advertise_action", action="/fib", type="example_interfaces/Fibonacci")

@@ -1,6 +1,7 @@
-"""Discovery of robots over UDP (DSC-001 to DSC-005).
+"""Discovery of robots over UDP.
 
-Each request gets one answer, with a rate limit for each source address.
+Each request gets one answer, with a rate limit for each source address. Rows DSC-001 to
+DSC-005 of the feature table list the requirements.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ class Discovery:
     Parameters
     ----------
     everybody : bool
-        Answer requests from any address; otherwise only requests from this machine
-        (decisions, "Discovery").
+        Whether to answer requests from any address; otherwise only from this machine.
     """
 
     def __init__(self, everybody: bool) -> None:
@@ -55,11 +55,12 @@ class Discovery:
         Returns
         -------
         tuple of bytes
-            The reply, or nothing: for other datagrams, for other machines unless they
-            are allowed, and beyond the rate limit of the address.
+            The reply. It is empty for a datagram that is no request, for a machine that
+            is not allowed, and beyond the rate limit of the address.
         """
-        # Without the limit to loopback the answer would announce robots that other
-        # machines cannot reach.
+        # By default the option is true only if other machines can reach the robots.
+        # Otherwise an answer would announce robots that the asking machine cannot
+        # reach.
         if not is_request(data) or not (
             self._everybody or ipaddress.ip_address(source).is_loopback
         ):
@@ -79,7 +80,8 @@ interface = Interface(
     is_port_fixed=True,
     is_broadcast=True,
     level=Level.WATCH,
-    # The limit is high, because `RateLimit` answers far fewer requests.
+    # This limit of all datagrams is high, because `RateLimit` limits the answers
+    # further.
     rate=1000.0,
     options=(
         Option(

@@ -2,9 +2,10 @@
 
 The module performs no input or output: time is an argument.
 
-A connection that has not shown the token is a *stranger*; one that has shown it is a
-*guest*. Anyone can open a connection without a token, so strangers share few sockets,
-short deadlines, and a small share of CPU time. When there are too many, the oldest idle
+The token is the secret in the page's URL. A connection that has not shown it is a
+*stranger*; a connection that has shown it is a *guest*. Anyone can open a connection
+without a token, so strangers share few sockets, short deadlines, and a small share of
+CPU time. When there are too many, the oldest idle
 stranger is dropped, not the newest. A browser with the token shows it within
 milliseconds, whereas connections that only occupy sockets soon are the oldest.
 """
@@ -28,16 +29,16 @@ MAX_STRANGERS: Final = 64
 MAX_STRANGERS_EACH: Final = 32
 """Largest number of strangers from one source address (IPv6: one /64 network)."""
 MAX_HELD_UP: Final = 12
-"""Number of strangers with unprocessed data above which no connection is accepted.
+"""Number of strangers with unprocessed data from which on no connection is accepted.
 
 New connections then queue in the listen backlog of the socket.
 """
 BACKLOG_RETRY_S: Final = 0.02
 """Delay before the server tries to accept again, s."""
-# The token proves good faith, but a faulty script with the token may still leak
+# A client with the token is trusted, but a faulty script of it may still leak
 # connections.
 MAX_GUESTS: Final = 256
-"""Largest number of connections that have shown the token; viewers have a separate limit."""
+"""Largest number of guests; viewers (pages with a WebSocket) have a separate limit."""
 REQUEST_TIME: Final = 5.0
 """Deadline of a stranger's request, from first byte to last, s.
 
@@ -50,7 +51,7 @@ GUEST_TIME: Final = 300.0
 UNREAD_GRACE_S: Final = 30.0
 """Extension of the deadline while received data waits for processing, s.
 
-The delay is then the server's, not the client's.
+The server then causes the delay, not the client.
 """
 # Without this limit, a peer that never closes its side would hold the socket.
 CLOSE_TIMEOUT_S: Final = 3.0
@@ -61,7 +62,7 @@ ACCEPT_COST: Final = 3e-4
 Measured: 0.2 to 0.3 ms, including the end of the connection.
 """
 ACCEPTING: Final = (0.1, 0.03)
-"""Token bucket of accepting: sustained share of time, and burst in s.
+"""Token bucket of the CPU time for accepting connections: sustained share, and burst, s.
 
 It is separate, so that requests of other connections do not delay accepting.
 """
@@ -155,7 +156,7 @@ class Caller:
         self.deadline = now + REQUEST_TIME
 
     def keep_connected(self) -> None:
-        """Remove the deadline: the connection is a viewer."""
+        """Remove the deadline, because the connection has become a viewer's WebSocket."""
         self.deadline = None
 
     def closes(self, now: float) -> None:
@@ -183,7 +184,8 @@ class Caller:
         # budget.
         if not self.is_known:
             self._gate.knows(self)
-            # A viewer has no deadline, and must not get one here.
+            # A viewer (a page with a WebSocket) has no deadline, and must not get one
+            # here.
             self.deadline = None if self.deadline is None else now + GUEST_TIME
 
 
@@ -220,7 +222,7 @@ class Pool(Generic[M]):
     Parameters
     ----------
     most, most_each : int
-        Limit of connections in total, and from one source.
+        Limits of the number of connections: in total, and from one source.
     """
 
     def __init__(self, most: int, most_each: int) -> None:
@@ -236,7 +238,7 @@ class Pool(Generic[M]):
         return iter([c for its in self._callers.values() for c in its])
 
     def has_room(self, source: str) -> bool:
-        """Return whether a connection of this source fits without dropping another.
+        """Return whether a new connection of this source fits without dropping another one.
 
         Parameters
         ----------
@@ -259,10 +261,10 @@ class Pool(Generic[M]):
         Returns
         -------
         Member or None
-            Oldest connection without unprocessed data, otherwise the oldest one: of the
-            same source if that source has too many connections, otherwise of the source
-            with the most connections. The caller must drop and `remove` it. None: there
-            is room.
+            Connection that must be dropped and removed (`remove`); None if there is
+            room. It is the oldest one without unprocessed data, or the oldest of all.
+            It has the same source if that source has too many connections, otherwise
+            the source with the most connections.
         """
         its = self._callers.setdefault(caller.source, {})
         its[caller] = None
@@ -317,8 +319,8 @@ class Pool(Generic[M]):
         now : float
             Wall time, s.
         """
-        # Two passes: `has_unread` may ask the transport, so it is asked for late
-        # connections only.
+        # Filter twice: `has_unread` is slow because it asks the transport, so use it
+        # for late connections only.
         late = [c for c in self if c.deadline is not None and now > c.deadline]
         return [
             c
@@ -330,7 +332,7 @@ class Pool(Generic[M]):
 def _first_idle(callers: dict[M, None], newest: M) -> M:
     """Return the oldest connection without unprocessed data, or else the oldest of all.
 
-    A connection with unprocessed data has not had a chance to show its token.
+    A connection with unprocessed data may have sent its token already.
     """
     return next(
         (c for c in callers if not c.is_held_up and c is not newest),
@@ -394,8 +396,8 @@ class HttpAdmission:
         now : float
             Wall time, s.
         """
-        # Check the bucket first: its delay states when to try again, while the other
-        # condition must be polled.
+        # Check the bucket first: it knows the exact delay. The number of strangers with
+        # unprocessed data can only be checked again later.
         wait = self._accepting.wait(now)
         return wait or (
             BACKLOG_RETRY_S if self._strangers.held_up() >= MAX_HELD_UP else 0.0
@@ -424,7 +426,7 @@ class HttpAdmission:
         Returns
         -------
         Caller
-            The connection, a stranger with the deadline of its first request.
+            The connection. It is a stranger, and its first request has a deadline.
         """
         # Charge the cost even if the connection is dropped at once, since accepting has
         # already used the time.
@@ -481,15 +483,14 @@ def booked(
 ) -> Generator[Any, Any, T]:
     """Await `work`, and report its CPU time.
 
-    `spend` receives the CPU time of each event-loop iteration of `work`, s; the time that `work`
-    waits is not counted.
+    The time that `work` waits is not counted.
 
     Parameters
     ----------
     work : coroutine
-        The work; a cancellation reaches it.
+        Coroutine to run; if the caller is cancelled, `work` gets the CancelledError.
     spend : callable
-        Called after each iteration, also after one that raised.
+        Called with the CPU time of each iteration, s, also if it raised an exception.
     clock : callable
         Clock of the CPU time, s; by default of the present thread.
 
@@ -517,8 +518,8 @@ def booked(
             value, advance = (yield waits_for), work.send
         except (
             BaseException
-            # Pass on exceptions from outside, for example when a task is cancelled:
-            # `work` must see them.
+            # Pass on exceptions from the event loop, for example CancelledError: `work`
+            # must see them.
         ) as error:
             value, advance = error, work.throw
 

@@ -46,7 +46,7 @@ class Carrier(Enum):
     HTTP = "http"
     """HTTP requests, with one `Requests` handler for all clients."""
     OWN = "own"
-    """Own servers of the interface (`Interface.server`)."""
+    """Servers of the interface's own (`Interface.server`), for other transports."""
 
 
 class Session(Protocol):
@@ -224,7 +224,7 @@ class Door:
         Parameters
         ----------
         operation : Operation
-            The operation, with the client as its caller.
+            The operation; the client is its caller.
 
         Returns
         -------
@@ -256,9 +256,9 @@ class Option:
     help : str
         Description, with the unit.
     low, high : float
-        Range of a number.
+        Lowest and highest allowed value of a number.
     words : tuple of str
-        Allowed values of a text; empty: any.
+        Allowed values of a text; empty if any text is allowed.
     """
 
     name: str
@@ -277,7 +277,8 @@ class Option:
         value : object
             Value of a program, or text of the command line.
         where : str
-            Place of the value, for the error.
+            Description of where the value is from, for the error, such as ``interface
+            ros2``.
 
         Raises
         ------
@@ -285,8 +286,8 @@ class Option:
             The value is invalid.
         """
         found = self._read(value) if isinstance(value, str) else value
-        # Files and Python callers write 1 for 1.0. A bool is not converted, because its
-        # type is not int.
+        # Files and Python callers may write 1 for 1.0. `type` instead of `isinstance`
+        # excludes bool, a subclass of int.
         if self.type is float and type(found) is int:
             found = float(found)
         is_right = type(found) is self.type
@@ -324,7 +325,6 @@ class Option:
         """Description of the option's allowed values, for messages."""
         if self.words:
             return f"one of {', '.join(self.words)}"
-        # `shown` bounds and escapes the value, which a client may have sent.
         what = {
             bool: "yes or no",
             int: "a whole number",
@@ -343,8 +343,8 @@ class Interface:
     Attributes
     ----------
     name : str
-        Lower-case letters, digits and underscores; also the source of the interface's
-        commands in the journal.
+        Name of lower-case letters, digits and underscores. It is also the source of the
+        interface's commands in the journal.
     about : str
         Description, one line.
     carrier : Carrier
@@ -366,7 +366,8 @@ class Interface:
     level : Level
         Permission level of its clients; ``--read-only`` limits it further.
     clients : int
-        Limit of simultaneous connections; one address has at most half of them.
+        Limit of simultaneous connections; one address can have at most half of this
+        number.
     rate : float
         UDP: rate limit of the datagrams of one address, 1/s; further datagrams are
         dropped.
@@ -374,10 +375,11 @@ class Interface:
         UDP: listen on all addresses and share the port (SO_REUSEADDR), to receive
         broadcasts.
     byte_rate : float
-        TCP: sustained rate of one client's bytes that are processed at once, bytes/s.
-        Further bytes are queued, and share one budget of all clients.
+        TCP: sustained rate at which the bytes of one client are processed without
+        delay, bytes/s. Further bytes are queued; the queues of all clients share a
+        budget of time.
     work_share : float
-        TCP: share of the time that queued bytes may take, 0 to 1.
+        TCP: share of the wall time that processing of queued bytes may take, 0 to 1.
     text : bool
         WebSocket: send bytes as UTF-8 text instead of binary messages.
     extras : tuple of str
@@ -455,7 +457,7 @@ class Interface:
                 f"{self.carrier.name} needs one; found none"
             )
 
-        # The dataclass is frozen, so the table is set through `object`.
+        # A frozen dataclass refuses assignments, so set the attribute through `object`.
         object.__setattr__(self, "_known", {o.name: o for o in offered})
 
     @property
@@ -495,13 +497,13 @@ class Interface:
         }
 
     def lacks(self) -> str:
-        """Return a message about missing dependencies and how to install them, or "".
+        """Return a message about missing dependencies; empty if the interface can run.
 
         Returns
         -------
         str
             Message that names the missing packages, and how to install them if that is
-            known; empty if the interface can run.
+            known.
         """
         absent = missing(self.extras)
         if absent:
@@ -536,15 +538,15 @@ class Switch:
     Attributes
     ----------
     about : str
-        Description, for people.
+        Description of the interface, for users.
     on : bool
         Whether the server is turned on.
     start, stop : callable
         Coroutine functions that turn the server on and off; `start` may raise
         `PortError`.
     problem : callable
-        Returns the reason why the server is on but cannot serve, for people; empty if
-        it can.
+        Returns, for users, the reason why the server cannot serve although it is on;
+        empty if it can.
     address : callable
         Returns the host and port of the server's socket; None if it has none, or
         several.
@@ -568,15 +570,16 @@ def caller_of(interface: Interface, peer: str, key: object) -> Caller:
     peer : str
         Address or name of the client, for messages.
     key : object
-        Identifies the client: bodies and time that it holds are released under the same
-        key.
+        Identifies the client, so that the bodies that it holds, and simulated time if
+        it holds that, can be released when it disconnects.
     """
     return Caller(
         interface.name,
         interface.level,
         f"{interface.name} client {shown(peer)}",
         key=key,
-        # Clients must keep to the limit of robots, so that no client can fill the world.
+        # The limit of the number of robots applies to clients, so that none can fill
+        # the world.
         ignores_crowd_limit=False,
         settles=False,
     )

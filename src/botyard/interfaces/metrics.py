@@ -65,8 +65,8 @@ def figures(
     yield "robots", "gauge", "Robots in the world.", len(sim.robots)
     yield "clients", "gauge", "Connected Pioneer clients.", len(connections)
     about = (
-        "Frames not sent, because the page had not read the previous frame or asked "
-        "for a lower rate."
+        "Frames not sent, because the page had not read the previous frame or had "
+        "asked for a lower rate."
     )
     yield "dropped_frames_total", "counter", about, hub.dropped_frames
     yield (
@@ -77,7 +77,7 @@ def figures(
     )
     yield "tasks", "gauge", "Tasks of the event loop.", tasks
 
-    # A gauge, because the counts of a client vanish when it disconnects.
+    # This metric is a gauge, because it falls when a client disconnects.
     errors = sum(c.session.parser.counts.errors for c in connections)
     yield (
         "parser_errors",
@@ -127,7 +127,8 @@ def health(hub: RunLoop) -> dict[str, Any]:
     -------
     dict of str to object
         ``status`` is always ``ok``: a simulator that hangs does not answer. ``time`` is
-        simulated time, s; ``ratio`` is simulated per wall time.
+        simulated time, s; ``tick`` the number of steps; ``ratio`` simulated time
+        divided by wall time; ``robots`` their number.
     """
     sim = hub.sim
     return {

@@ -36,9 +36,10 @@ BUILT_IN: Final[Mapping[str, str]] = {
         "trafficros",
     )
 }
-"""Entry points of the built-in interfaces, like the interfaces of other packages.
+"""Entry points of the built-in interfaces, in the form ``module:object``.
 
-A run starts them in this order, and the interfaces of other packages after them.
+A run starts the interfaces in this order, and the interfaces of other packages after
+them.
 """
 
 
@@ -95,7 +96,8 @@ def _check_carrier(found: Interface) -> None:
     """Raise WorldError if an interface of another package has servers of its own."""
     if found.server is not None or found.carrier is Carrier.OWN:
         raise WorldError(
-            f'interface "{found.name}" brings its own servers, which is reserved for built-in interfaces: choose a carrier'
+            f'interface "{found.name}": expected no server and a carrier other than '
+            "Carrier.OWN, because only built-in interfaces have their own servers"
         )
 
 
@@ -146,7 +148,7 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     """
     name, _, rest = text.partition(":")
     interface = find_interface(name)
-    # Such an interface has its own program, for example a traffic supervisor.
+    # An interface with a command has its own program, for example a traffic supervisor.
     if interface.command:
         raise CommandLineError(
             f"interface {name}: expected an interface that runs inside of the "
@@ -156,7 +158,8 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
 
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
-        # Options have no short form, so that a typing error is not taken for a value.
+        # An option needs its value: a name without "=" may be a mistyped value of the
+        # option before.
         if not equals:
             raise CommandLineError(
                 f'interface {name}: expected OPTION=VALUE, found "{shown(part)}"'
@@ -169,7 +172,7 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
 
         given[option] = value
 
-    # `chosen` also reports options that do not exist, before the lookup below.
+    # `chosen` raises an error for unknown options, so the lookup below cannot fail.
     interface.chosen(given)
     return interface, {
         name: interface.known_options[name].of(value, f"interface {interface.name}")

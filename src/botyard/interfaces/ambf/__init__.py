@@ -1,6 +1,7 @@
-"""AMBF interface: the world and its bodies as AMBF objects.
+"""AMBF interface: offers the world and its bodies as AMBF objects.
 
-Each object has State and Command topics. A client may step the world (lockstep).
+Each object has two topics, ``State`` and
+``Command``. A client may step the world (lockstep).
 """
 
 from botyard.interfaces.ambf.ambf import Ambf

@@ -1,4 +1,6 @@
-"""Offer of the world and all objects to AMBF clients, on any number of transports (`Ambf`).
+"""The interface that offers the world and all objects to AMBF clients (`Ambf`).
+
+It works on any number of transports, such as ROS 1 and TCP.
 
 `Ambf` updates the list of objects, and lets a client step the world. Rates and
 watchdogs use wall time, as in AMBF. While a client steps the world, watchdogs of
@@ -43,9 +45,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 IDLE_POLL_S: Final = 0.004
-"""Interval at which due states are looked for while no object is commanded, s."""
+"""Interval of checks whether a state is due, while no object is commanded, s."""
 BUSY_POLL_S: Final = 0.001
-"""Interval at which due states are looked for while an object is commanded, s."""
+"""Interval of checks whether a state is due, while an object is commanded, s."""
 CAMERA: Final = ViewSpec(
     name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/")
 )
@@ -173,7 +175,7 @@ class WorldObject(AmbfObject):
         return Template(make, [self.header_format(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
-        """Execute a World command of a client, which holds and steps simulated time."""
+        """Execute a World command of a client, which can stop simulated time and make steps."""
         self.ambf.control.do(
             self.ambf.stepper,
             Throttle(
@@ -194,15 +196,16 @@ class Ambf(ObjectContext):
     control : Control
         The control surface.
     lockstep : Stepper
-        Steps the world for clients.
+        Component that makes the steps of the world that clients request.
     types : Types
-        Message types, including the types of the generation.
+        Message types, including the types of AMBF's generation.
     generation : str
         One of `botyard.protocols.ambf.messages.GENERATIONS`.
     prefix : str
         Prefix of all namespaces.
     low, high : float or None
-        Lowest and highest rate of all states, Hz; None for the rates of each object.
+        Lowest and highest rate of the states of all objects, Hz. With None, each
+        object's own rate applies.
     """
 
     def __init__(
@@ -256,7 +259,8 @@ class Ambf(ObjectContext):
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Return the body that the first hitting ray hits; None without a hit.
+        """Return the name of the body that the sensor's first ray with a hit sees; None
+        without a hit.
 
         Parameters
         ----------
@@ -303,8 +307,7 @@ class Ambf(ObjectContext):
     def remove(self, transport: Carrier) -> None:
         """Remove a transport, and withdraw the topics from it.
 
-        If it is the last transport, all commands end, as no client could stop the
-        robots.
+        Without any transport all commands end, because no client could stop the robots.
 
         Parameters
         ----------
@@ -316,7 +319,7 @@ class Ambf(ObjectContext):
             thing.channel.withdraw(transport)
         for handle in self._resets.pop(transport, ()):
             handle.close()
-        # No remaining client could stop the robots.
+        # No client could stop the robots any more.
         if not self._transports:
             for thing in self._objects.values():
                 thing.cease()
@@ -330,8 +333,8 @@ class Ambf(ObjectContext):
         self._known = revision
         wanted = self._wanted()
 
-        # A name may now belong to another body, so the source of each object is
-        # compared as well.
+        # A name may now belong to another body, so the body or description behind each
+        # object is compared as well.
         for key in [
             k
             for k in self._objects
@@ -341,7 +344,7 @@ class Ambf(ObjectContext):
             for transport in self._transports:
                 thing.channel.withdraw(transport)
 
-            # The path is free again for an object of the same name.
+            # Free the topic names for another object of the same name.
             self._paths.pop(thing.channel.path, None)
             for act in [
                 a
@@ -377,7 +380,8 @@ class Ambf(ObjectContext):
             found["body", name] = robot, partial(self._robot, robot)
             found |= self._equipment(robot)
 
-        # Bodies with a parent in a joint move with it, so they have other objects.
+        # A body that is the child of a joint follows its parent, so `CarriedBody`
+        # stands for it.
         joints = {
             j.spec.child: j
             for several in sim.core.descriptions.joints.values()
@@ -455,7 +459,10 @@ class Ambf(ObjectContext):
         return BoxBody(self, name, offer)
 
     def _use_default_gains(self, name: str) -> None:
-        """In the oldest generation, derive missing controller gains from the mass (§6)."""
+        """In the oldest generation, derive missing controller gains from the mass.
+
+        See ambf-messages.md §6.
+        """
         spec = self.sim.masses.dynamics(name)
         if (
             self.generation != "master"
@@ -471,8 +478,8 @@ class Ambf(ObjectContext):
             else dynamics.inertia(self.sim.core.engine.rows[name])
         )
 
-        # AMBF's gains are 20 and 10 times the mass; twice the square root damps
-        # critically.
+        # AMBF's proportional gains are 20 (linear) and 10 (angular) times the mass m. A
+        # derivative gain of 2 √(gain · m) damps critically.
         linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
         damped = PoseController(
             linear=Gains(linear, 2.0 * math.sqrt(linear * spec.mass)),
@@ -484,7 +491,7 @@ class Ambf(ObjectContext):
     def _equipment(
         self, robot: Robot
     ) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """Return the sensors, vehicle and gripper objects of a robot, as in `_wanted`."""
+        """Return a robot's sensor, vehicle and gripper objects, in the form of `_wanted`."""
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {}
         name = robot.name
         for k in range(len(robot.lasers)):
@@ -569,8 +576,8 @@ class Ambf(ObjectContext):
         try:
             act()
         except BotyardError as error:
-            # The body was removed, or the operation is denied: later steps would fail
-            # as well.
+            # The body was removed, or the operation is denied. Remove the hook, because
+            # it would fail in each later step.
             log.warning("%s: %s; command dropped", key, error)
             self._step_hooks.pop(key, None)
         except Exception:
@@ -612,7 +619,8 @@ class Ambf(ObjectContext):
             yield pause
             if self._closed:
                 return
-            # If steps publish more often, nothing needs to be published here.
+            # `on_snapshot` publishes after each step. If steps are frequent, that is
+            # enough.
             if self._transports and self.now() - self._published > pause:
                 self._publish()
 

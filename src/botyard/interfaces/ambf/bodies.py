@@ -55,8 +55,7 @@ class Body(AmbfObject):
     ) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
         self.joints = tuple(joints)
-        """All joints below the body in the tree, in the order of the state's lists (§5).
-        """
+        """All joints below the body in the tree, in the order of the state's lists."""
         old = self.is_first_generation = ambf.generation == "master"
         self.children = bool(offer.children)
         self.joint_names = offer.joint_names is not False
@@ -94,7 +93,7 @@ class Body(AmbfObject):
     ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
         """Return pose, velocity, wrench, mass and inertia in one call.
 
-        One call is faster, and states are encoded a thousand times a second.
+        States are encoded a thousand times a second, and one call is faster than five.
 
         Returns
         -------
@@ -119,7 +118,7 @@ class Body(AmbfObject):
 
     @property
     def userdata(self) -> tuple[str, Sequence[float]]:
-        """Description and values of the user data field of the oldest generation."""
+        """Description and values of ``userdata``, a field of the oldest generation only."""
         return "", ()
 
     # -- state
@@ -281,7 +280,8 @@ class Body(AmbfObject):
         message : object
             Decoded command of the object's type.
         """
-        # A command can request the lists; all later states then contain them.
+        # A command can request lists of children and joints; all later states contain
+        # them.
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
         self.joint_positions |= bool(message.publish_joint_positions)
@@ -305,7 +305,7 @@ class Body(AmbfObject):
                 for k in range(len(message.joint_cmds))
             ]
 
-        # Execute the body's own part first: if it fails, the joints keep their
+        # Move the body before the joints: if its command fails, the joints keep their
         # commands.
         try:
             self.act_on(kind, message)
@@ -317,7 +317,9 @@ class Body(AmbfObject):
                     joint.command(how, float(value))
                 else:
                     self.complain(
-                        f"command for joint {joint.name} ignored: expected a finite value"
+                        f"command for joint {joint.name} ignored: expected a finite "
+                        f"value, found {float(value)}",
+                        joint.name,
                     )
         except BotyardError as error:
             self.complain(str(error))
@@ -332,15 +334,16 @@ class Body(AmbfObject):
         Parameters
         ----------
         kind : int
-            `FORCE`, `POSITION` or `VELOCITY`, as ``cartesian_cmd_type``. Other numbers
-            are possible, as clients may send any.
+            Value of the field ``cartesian_cmd_type``: `FORCE`, `POSITION`, `VELOCITY`,
+            or any other number that a client sends.
         message : object
             Decoded command of the object's type.
 
         Raises
         ------
         BotyardError
-            The body cannot obey; the joints then keep their former commands.
+            The body cannot execute the command; the joints then keep their former
+            commands.
         """
 
     def cease(self) -> None:
@@ -400,7 +403,7 @@ def joints_below(ambf: ObjectContext, name: str) -> list[Joint]:
     """
     found: list[Joint] = []
     for joint in ambf.sim.core.descriptions.joints.get(name, ()):
-        # Joints may form loops, so each is visited once.
+        # Joints may form loops, so visit each joint once.
         if joint not in found:
             found.append(joint)
             found += [j for j in joints_below(ambf, joint.spec.child) if j not in found]

@@ -32,9 +32,9 @@ class Channel:
     Parameters
     ----------
     path : str
-        Namespace and name.
+        Namespace and name of the object, which precede ``/State`` and ``/Command``.
     state, command : str
-        Names of the message types, without the package.
+        Names of the message types of state and command, without the package.
     make : callable
         Returns the state message.
     take : callable
@@ -44,7 +44,8 @@ class Channel:
     quick : callable, optional
         Encodes the state in a wire format directly, without a message object.
     wanted : callable
-        Called with True for the first subscriber, and with False after the last one.
+        Called with True when the first subscriber appears, and with False when none is
+        left.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Channel:
         Parameters
         ----------
         transport : Carrier
-            Transport of topics. One without these topics is ignored.
+            Transport of topics. A transport that lacks these topics is ignored.
         """
         for end in self._ends.pop(transport, ()):
             end.close()
@@ -115,8 +116,8 @@ class Channel:
     def _changed(self) -> None:
         before = bool(self._readers)
         self._readers = [p for p, _ in self._ends.values() if p.is_wanted]
-        # Only the first subscriber turns sensors on, and the loss of the last one turns
-        # them off.
+        # Report only the first subscriber, which turns sensors on, and the loss of the
+        # last one, which turns them off.
         if bool(self._readers) != before:
             self._wanted(not before)
 
@@ -126,14 +127,14 @@ class Channel:
         return bool(self._readers)
 
     def publish(self, types: Types, stamp: Stamp) -> None:
-        """Send the state to the subscribers.
+        """Send the state to the subscribers; without one, no message is made.
 
         Parameters
         ----------
         types : Types
             Message types.
         stamp : Stamp
-            Time for the header of the state. Without a subscriber, no state is made.
+            Time for the header of the state.
         """
         if self._readers:
             message = EncodedMessage(types, self._topic, stamp)

@@ -145,10 +145,13 @@ class EngineBody(Body):
         kind : int
             `FORCE`, `POSITION` or `VELOCITY`.
         values : (float, float, float)
-            N, N, N·m; or m, m, rad; or m/s, m/s, rad/s.
+            Force x, y, N, and torque, N·m; or pose x, y, m, and th, rad; or velocity
+            vx, vy, m/s, and w, rad/s.
         """
         if not finite(*values):
-            self.complain("command ignored: expected finite values")
+            self.complain(
+                f"command ignored: expected finite values, found {values}", "not finite"
+            )
         elif self.mass is None:
             self.move(kind, values)
         else:
@@ -186,8 +189,8 @@ class EngineBody(Body):
             and not any(values)
             and int(state.control[row]) == Control.MOTORS
         ):
-            # Idle clients keep sending a zero force, which must not take the robot from
-            # its motors.
+            # Idle clients keep sending a zero force. It must not replace the control of
+            # the robot by its motors.
             return
 
         self.issue_command(Demand(control, values))
@@ -231,7 +234,7 @@ class EngineBody(Body):
                 pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt
             )
             if not self.place(self.body, there, DURING_STEPS):
-                # The body was removed, or placing is denied: the motion ends.
+                # The body was removed, or placing is denied, so end the motion.
                 self.set_step_hook("twist", None)
 
     def put(self, wanted: Pose) -> None:
@@ -305,7 +308,7 @@ class RobotBody(EngineBody):
         command : Command
             Command of the engine; it takes effect at the start of the next step.
         """
-        # The robot is claimed by the first command, not by a mere subscription.
+        # Claim the robot at the first command only: a subscriber does not drive it.
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
@@ -315,7 +318,8 @@ class RobotBody(EngineBody):
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Command a robot without mass.
 
-        A velocity is driven within the limits of its drive; see `EngineBody.move`.
+        The robot drives a velocity within the limits of its drive; see
+        `EngineBody.move`.
         """
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._roll(values))
@@ -339,7 +343,8 @@ class RobotBody(EngineBody):
     def _stop(self) -> None:
         if self._drives:
             self._drives = False
-            # If a force drives the robot, it coasts instead of stopping.
+            # A robot under a commanded force, pose or velocity must coast afterwards,
+            # so it gets no stop command.
             if not self._is_demanded():
                 self._port.issue_command(cmd.Stop())
             self.robot.release(SOURCE)

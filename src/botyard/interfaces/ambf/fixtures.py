@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 class ViewObject(AmbfObject):
     """AMBF object for a camera or a light, with a pose in its parent's frame.
 
-    Commands with the position controller enabled set the pose.
+    A command sets the pose if its field ``enable_position_controller`` is true.
     """
 
     def __init__(self, ambf: ObjectContext, spec: ViewSpec) -> None:
         self.spec = spec
-        # Separate from the specification, because commands change the pose and a reset
-        # restores it.
+        # Keep the present pose apart from the specification, to which a reset restores
+        # it.
         self._position, self._turn = spec.position, spec.orientation
         super().__init__(
             ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer
@@ -79,9 +79,13 @@ class ViewObject(AmbfObject):
         # platform.
         norm = math.sqrt(total(v * v for v in values[3:]))
 
-        # NaN would spread to every body that touches this one.
+        # NaN would reach the clients in the states.
         if not finite(*values):
-            self.complain("pose ignored: expected finite values")
+            self.complain(
+                "pose ignored: expected finite values of position and quaternion, "
+                f"found {values}",
+                "not finite",
+            )
             return
 
         self._position = values[:3]
@@ -219,7 +223,8 @@ class VehicleObject(AmbfObject):
 
     def _act(self) -> None:
         """Move the vehicle's body by the bicycle model; this runs before a step."""
-        # Without mass, forces have no effect, so the powers become speeds.
+        # Without mass, forces have no effect, so the values of ``wheel_power`` set
+        # speeds.
         if self._body.mass is None:
             if isinstance(self._body, RobotBody):
                 self._drive(self._body)
@@ -230,8 +235,8 @@ class VehicleObject(AmbfObject):
         wheels = list(
             zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True)
         )
-        # The emergency brake also cuts the power, otherwise both would act against each
-        # other.
+        # The emergency brake also cuts the power, so that motors do not act against the
+        # brakes.
         push = 0.0 if self._stop else total(p for w, p, _, _ in wheels if w.drives)
         v += push / mass * dt
         hold = (
@@ -266,7 +271,7 @@ class VehicleObject(AmbfObject):
     def _drive(self, body: RobotBody) -> None:
         """Drive a differential robot without mass by the powers of its two wheels."""
         limits = body.robot.spec.limits.max_speed
-        # Other vehicles without mass have no motion model.
+        # There is no motion model for other vehicles without mass.
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
             # The wheels are symmetric, so the distance of one wheel is half of the
             # track.
@@ -313,7 +318,7 @@ def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
 
 
 class ActuatorObject(AmbfObject):
-    """AMBF object for an actuator that attaches a body to its parent (§6)."""
+    """AMBF object for an actuator that attaches a body to its parent (ambf-messages.md §6)."""
 
     def __init__(self, ambf: ObjectContext, spec: ActuatorSpec) -> None:
         self.spec = spec
@@ -346,7 +351,8 @@ class ActuatorObject(AmbfObject):
             return
 
         if self.actuated:
-            # Clients repeat their requests, so requests while it is active are ignored.
+            # Clients repeat their requests, so ignore requests while the actuator holds
+            # a body.
             return
 
         name = str(message.body_name.data)
@@ -377,8 +383,8 @@ class ActuatorObject(AmbfObject):
                 sim.settle()
 
             sim.attach(self.spec.parent, name)
-            # Store the name only after success, so that a failed request leaves the
-            # actuator free.
+            # Store the name only after success: after a failed request the actuator
+            # holds no body.
             self._held = name
         except BotyardError as error:
             self.complain(str(error))
@@ -435,11 +441,12 @@ class GripperObject(AmbfObject):
 
     def take(self, message: Any) -> None:
         """Execute a command: close or open the gripper."""
-        # Clients repeat their commands, and a repeated one must not restart the motion.
+        # Clients repeat their commands, and a repeated command must not restart the
+        # motion.
         if bool(message.actuate) != self._on:
             self._on = bool(message.actuate)
-            # The gripper limits its paddles itself, so infinity means "as far as
-            # possible".
+            # The gripper limits the positions of its paddles, so infinity opens them
+            # fully.
             goal = 0.0 if self._on else math.inf
             self._gripper.move_to(goal, goal)
 

@@ -1,7 +1,7 @@
 """Joints that appear in AMBF's states and commands.
 
-AMBF's joints are the joints of description files, wheels of robots, and paddles and
-lift of grippers.
+AMBF clients see as joints: the joints of description files, wheels of robots, and
+paddles and lift of grippers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class JointView(Protocol):
         ...
 
     def read(self) -> tuple[float, float, float]:
-        """Return position, velocity and effort: rad or m, rad/s or m/s, N·m or N."""
+        """Return position (rad or m), velocity (rad/s or m/s) and effort (N·m or N)."""
         ...
 
     def command(self, kind: JointCommand, value: float) -> None:
@@ -56,7 +56,7 @@ class JointView(Protocol):
         kind : JointCommand
             Position, velocity or effort.
         value : float
-            Finite value: rad or m, rad/s or m/s, N·m or N.
+            Finite position (rad or m), velocity (rad/s or m/s) or effort (N·m or N).
         """
         ...
 
@@ -134,9 +134,10 @@ class RobotWithJoints(Protocol):
 class Wheels:
     """The driven wheels of a robot: two on one axle, or four.
 
-    A command lasts until the next one or `cease`. While one wheel has a command, the
-    others without a command stand still. Four wheels drive the velocity that fits their
-    commands best. The wheels of a robot that steers drive it along the arc of its
+    A command lasts until the next one or `cease`. While one wheel has a command, wheels
+    without a command have the target speed 0. A robot with four wheels drives at the
+    velocity that fits the commands of its wheels
+    best. The wheels of a robot that steers drive it along the arc of its
     steering angle.
 
     Parameters
@@ -268,7 +269,7 @@ class Wheels:
         v, vy, w = self._kinematics.velocity_of(
             tuple(radius * self._rate(k, *c) for k, c in enumerate(commands))
         )
-        # The steering joints decide the turn of a robot that steers.
+        # The steering joints, not the wheels, set the turn rate of a robot that steers.
         body.issue_command(
             cmd.SetVelocity(v=v)
             if self._kinematics.steers
@@ -276,7 +277,7 @@ class Wheels:
         )
 
     def _rate(self, index: int, kind: JointCommand, value: float) -> float:
-        """Return the turn rate of a wheel that carries out the wheel's command, rad/s."""
+        """Return the turn rate of a wheel that its command requires, rad/s."""
         if kind == JointCommand.VELOCITY:
             return value
         if kind == JointCommand.EFFORT:
@@ -308,16 +309,17 @@ class Wheel:
 class SteeringJoint:
     """Steered wheel of a car-like robot, as a joint.
 
-    Its position is the angle of the wheel, rad, positive to the left. A position steers;
-    the other wheel follows by the angles of Ackermann. A velocity or an effort steers to
-    the end on its side, at the rate of the model; 0 is ignored.
+    Its position is the angle of the wheel, rad, positive to the left. A position
+    command steers; the other wheel follows by Ackermann geometry. A velocity or an
+    effort steers as far as possible to the left (positive) or right (negative), at the
+    model's rate; 0 is ignored.
 
     Parameters
     ----------
     body : RobotWithJoints
         The robot as an AMBF body.
     index : int
-        Number of the wheel, left before right.
+        Number of the wheel: 0 left, 1 right.
     """
 
     def __init__(self, body: RobotWithJoints, index: int) -> None:
@@ -347,8 +349,8 @@ class SteeringJoint:
 class GripperJoint:
     """Paddle (m from the middle) or lift (0 to 1) of a gripper, as a joint.
 
-    The joint is position-controlled. The sign of other commands opens or closes the
-    gripper.
+    The joint is position-controlled. Of a velocity or an effort only the sign counts:
+    positive opens or lifts, negative closes or lowers.
 
     Parameters
     ----------
@@ -373,8 +375,9 @@ class GripperJoint:
         Parameters
         ----------
         kind : JointCommand
-            A position is the goal. The sign of a velocity or an effort opens or closes
-            the gripper, or moves the lift, to the end of its range; 0 is ignored.
+            A position is the goal. A velocity or an effort moves the paddle or lift to
+            the end of its range by its sign: positive opens or lifts, negative closes
+            or lowers. 0 is ignored.
         value : float
             Position: m from the middle for a paddle, 0 to 1 for the lift.
         """
@@ -393,7 +396,7 @@ class GripperJoint:
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:
-    """Return the joints of a robot: driven wheels and gripper.
+    """Return the joints of a robot: driven wheels, steered wheels and gripper.
 
     Parameters
     ----------

@@ -64,7 +64,9 @@ class _Subscription:
     def __init__(self, link: Link, number: int, entry: Input) -> None:
         self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """Bytes and decoded form of the last message, because clients repeat their commands."""
+        """Bytes and decoded form of the last message: clients repeat messages, which
+        then need no decoding.
+        """
 
     def close(self) -> None:
         self._link.forget(self.number)
@@ -76,7 +78,7 @@ class LinkSession:
     Parameters
     ----------
     link : Link
-        The topics.
+        Topics of the interface, shared by all sessions.
     door : Door
         Access to the simulator.
     """
@@ -98,7 +100,7 @@ class LinkSession:
         try:
             for found in self._reader.feed_bytes(data):
                 self._link.received(self, found)
-                # A command may have closed the session.
+                # Handling the frame may have closed the session.
                 if self not in self._link.clients:
                     return
         except PeerError as error:
@@ -106,7 +108,7 @@ class LinkSession:
             self.close()
 
     def data_to_send(self) -> bytes:
-        """Return and clear the output: the list of topics, if it has changed, and states."""
+        """Return and clear the output: the list of topics, if the client lacks it, and states."""
         if not self._knows_topics and not self.is_closed:
             self._knows_topics = True
             # Send the list first: a client needs it to know the numbers in the states.
@@ -262,7 +264,8 @@ class Link:
         Parameters
         ----------
         number : int
-            Number of a publication or a subscription, both counted together.
+            Number of a publication or a subscription; the two share one sequence of
+            numbers.
         """
         self._publications.pop(number, None)
         self._subscriptions.pop(number, None)
@@ -305,7 +308,8 @@ class Link:
                 # The topic was removed while the frame was in transit.
                 return
 
-            # Clients repeat the same command at high rates; only a new one is decoded.
+            # Clients repeat the same command at high rates, so decode only a command
+            # that differs from the last one.
             if found.data != subscription.last[0] or not found.data:
                 try:
                     subscription.last = (

@@ -31,7 +31,8 @@ class ObjectContext:
     types, generation, prefix
         See `botyard.interfaces.ambf.ambf.Ambf`.
     rates : (low, high)
-        Lowest and highest rate of all states, Hz; None for the rates of each object.
+        Lowest and highest rate of the states of all objects, Hz. With None, each
+        object's own rate applies.
     """
 
     stepper: Caller
@@ -77,8 +78,8 @@ class ObjectContext:
     def numbers(self) -> tuple[list[list[float]], list[list[float]], Mapping[str, int]]:
         """Poses and velocities of all bodies as lists, and the row of each body.
 
-        The numbers are converted once for each snapshot, because lists are faster than
-        arrays for single numbers. The lists are shared and must not be changed.
+        Arrays are converted to lists once for each snapshot, because single numbers are
+        read faster from lists. The lists are shared and must not be changed.
 
         Returns
         -------
@@ -129,7 +130,8 @@ class ObjectContext:
         Parameters
         ----------
         namespace : str
-            Absolute namespace with a leading slash, or one below AMBF's own namespace.
+            Absolute namespace with a leading slash, or a namespace relative to AMBF's
+            own.
         name : str
             Name of the object, already valid in ROS.
 
@@ -199,7 +201,7 @@ class ObjectContext:
         Parameters
         ----------
         name : str
-            Name of the body or the child.
+            Name of the body, or of the child body of a joint.
 
         Returns
         -------
@@ -246,7 +248,8 @@ class ObjectContext:
         return None
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Return the body that the first hitting ray hits; None without a hit.
+        """Return the name of the body that the sensor's first ray with a hit sees; None
+        without a hit.
 
         Parameters
         ----------

@@ -30,11 +30,11 @@ AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", ignores_crowd_limit=False)
 DURING_STEPS: Final = replace(AMBF, settles=False)
 """Caller for operations within a step, in which queued changes cannot take effect."""
 COMPLAINT_INTERVAL_S: Final = 10.0
-"""Time in which the same complaint about commands is logged at most once, s."""
+"""Time in which the same warning about an object's commands is logged at most once, s."""
 MAX_COMPLAINTS: Final = 20
-"""Largest number of complaints that are remembered."""
+"""Largest number of complaints per object whose last time is remembered."""
 SAME_PLACE, SAME_TURN = 1e-5, 1e-4
-"""Position commands that change less than this are ignored, m and rad (§6)."""
+"""Position commands that change less than this, m and rad, are ignored (ambf-messages.md §6)."""
 
 
 class AmbfObject:
@@ -125,7 +125,7 @@ class AmbfObject:
         """
 
     def wanted(self, on: bool) -> None:
-        """Handle the first subscriber of the state, or the loss of the last one.
+        """React to the first subscriber of the state, or to the loss of the last one.
 
         Parameters
         ----------
@@ -137,13 +137,15 @@ class AmbfObject:
 
     def _command(self, message: Any) -> None:
         denied = self.ambf.control.denial(AMBF, TakeBodies)
-        # Log the denial at a limited rate, because clients repeat their commands.
+        # `complain` limits the rate of the warning, because clients repeat their
+        # commands.
         if denied:
             self.complain(f"commands are denied: {denied}")
             return
 
         self.channel.pace.command(self.ambf.now(), self.ambf.sim.time)
-        # The journal then shows AMBF as the source of all changes within.
+        # The journal then names AMBF as the source of all changes that the command
+        # makes.
         with acting(SOURCE):
             self.take(message)
 
@@ -181,7 +183,7 @@ class AmbfObject:
         Parameters
         ----------
         text : str
-            Text of the warning; the object's name precedes it.
+            Text of the warning; the log shows the object's name before it.
         about : str
             Texts with the same `about` count as repetitions; by default only equal
             texts count as repetitions.
@@ -220,8 +222,8 @@ class AmbfObject:
         if self.channel.pace.expired(now, self.ambf.stepped_time):
             self.cease()
 
-    # Headers of states that are filled into templates; a ROS 1 header starts with
-    # ``seq``.
+    # The next methods fill the header of a state into its template. A ROS 1 header
+    # starts with the field ``seq``.
 
     def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
         """Return the numbers of a message header, in the order of the wire format.
@@ -259,7 +261,7 @@ class AmbfObject:
         return "III" if wire == "ros1" else "II"
 
     def header(self, begin: Sequence[Any]) -> Any:
-        """Return a header message with the given numbers."""
+        """Return a header message with the numbers that the method above returned."""
         header = self.ambf.messages.header(Stamp(*begin[-2:]), "")
         if len(begin) == 3:
             header.seq = begin[0]

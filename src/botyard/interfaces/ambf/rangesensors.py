@@ -25,7 +25,7 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp
 
 MAX_NAMES: Final = 10_000
-"""Largest number of names of hit bodies that are kept in encoded form."""
+"""Largest number of names of hit bodies that a sensor keeps in encoded form."""
 _NO_ARRAY: Final = bytes(4)
 _NO_ARRAYS: Final = 5 * _NO_ARRAY
 """Bytes of the empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
@@ -37,7 +37,9 @@ The distance is not zero, because ranges have noise.
 
 
 class SensorObject(AmbfObject):
-    """AMBF object for a range sensor; the measurement of a ray is 1 − distance/range (§6).
+    """AMBF object for a range sensor.
+
+    The measurement of a ray is 1 − distance/range (ambf-messages.md §6).
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ class SensorObject(AmbfObject):
     reach : float
         Length of the rays, m.
     subscribe : callable
-        Subscribes to the sensor (True), or unsubscribes (False).
+        Called with True to subscribe to the sensor, and with False to unsubscribe.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class SensorObject(AmbfObject):
         self._templates: dict[int, Template] = {}
         self._packed: dict[str, bytes] = {}
         self._directions: tuple[F8, F8, F8] | None = None
-        """Rays of the sensor, with cosines and sines of their directions."""
+        """Rays of the sensor for which the cosines and sines of the directions were computed."""
         super().__init__(ambf, name, "Sensor", offer, quick=ambf.generation != "master")
 
     def wanted(self, on: bool) -> None:
@@ -113,7 +115,7 @@ class SensorObject(AmbfObject):
 
         ranges, triggered, measured = self._measured()
         names, count, packed = self.sensed(ranges, triggered), len(ranges), self._packed
-        # Bound the memory, in case bodies are added and removed under ever new names.
+        # Bound the memory: a client may add and remove bodies under ever new names.
         if len(packed) > MAX_NAMES:
             packed.clear()
         for name in dict.fromkeys(names):
@@ -141,7 +143,7 @@ class SensorObject(AmbfObject):
         )
 
     def _template(self, count: int) -> Template:
-        """Return the template of the message in ROS 1's format up to its empty arrays."""
+        """Return the template of the message in ROS 1's format, without the arrays at its end."""
         a, types = self.ambf, self.ambf.types
         text = types["std_msgs/String"]
 
@@ -204,8 +206,8 @@ class SensorObject(AmbfObject):
     def sensed(self, ranges: F8, triggered: Any) -> list[str]:
         """Return the name of the body or map that each ray hits.
 
-        The result of a step is kept: states of several generations or transports share
-        it.
+        The result is computed once for each step, because several transports may need
+        the state.
 
         Parameters
         ----------
@@ -220,7 +222,7 @@ class SensorObject(AmbfObject):
             Name for each ray; empty without a hit. A hit counts as a hit of the map if
             no body's outline is near.
         """
-        # States of several generations or transports in one step share the search.
+        # The search was already done in this step, for the state on another transport.
         sim = self.ambf.sim
         if self._hits[0] == sim.tick:
             return self._hits[1]
@@ -262,18 +264,18 @@ class SensorObject(AmbfObject):
 def _near_outline(
     bodies: Bodies, row: int, pose: F8, x: F8, y: F8
 ) -> NDArray[np.bool_]:
-    """Return a mask of the points that are near an outline edge of a body.
-
-    Near means at most `HIT_TOLERANCE` away.
+    """Return a mask of the points within `HIT_TOLERANCE` of the outline of a body.
 
     Parameters
     ----------
-    bodies, row : Bodies, int
-        The body.
+    bodies : Bodies
+        Outlines of all bodies of the engine.
+    row : int
+        Row of the body.
     pose : (3,) float64
-        Its pose, m, m, rad.
+        Pose of the body, m, m, rad.
     x, y : (n,) float64
-        The points relative to its origin, in the world's axes, m.
+        Points relative to the origin of the body, in the world's axes, m.
     """
     starts = bodies.vert_start[bodies.part_start[row] : bodies.part_start[row + 1] + 1]
     ax, ay, ex, ey, bx, by = _edges(
@@ -292,7 +294,7 @@ def _near_outline(
     return near
 
 
-# Bodies of one shape share an entry.
+# Bodies of the same shape share an entry of the cache.
 @lru_cache(maxsize=1024)
 def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
     """Return the edges of polygons, from the bytes of a body's arrays.

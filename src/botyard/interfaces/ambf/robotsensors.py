@@ -33,11 +33,13 @@ def laser_object(
     Returns
     -------
     SensorObject
-        Object whose rays follow the scan when a client changes it.
+        Object whose rays follow when a client changes the field of view or the
+        resolution of the laser.
     """
     laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
-    # Clients change the scan now and then, but its rays are needed for every state.
+    # Each state needs the rays, but they change only when a client changes the laser's
+    # settings.
     @lru_cache(maxsize=1)
     def rays_of(first: float, increment: float, count: int) -> Any:
         angles = first + increment * np.arange(count) + spec.pose.th

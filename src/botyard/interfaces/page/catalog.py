@@ -24,7 +24,7 @@ CATALOG_AGE: Final = 2.0
 MAX_PROBLEM: Final = 300
 """Longest error text of a model in the catalogue, characters."""
 PICTURE_UNITS: Final = 1000
-"""Units of a picture of a map along the longer edge of its extent."""
+"""Number of units that the longer edge of a map has in its picture; coordinates are whole units."""
 MAX_STROKES: Final = 2000
 """Largest number of walls, and of points, in a picture of a map."""
 MAX_BOXES: Final = 300
@@ -50,8 +50,8 @@ class Catalog:
     def portions(self) -> Portions[msgspec.Raw]:
         """Return the catalogue of models and maps as JSON, cached for `CATALOG_AGE`.
 
-        The catalogue is made in small slices between the steps, because this reads
-        files and folders.
+        The catalogue is made in small slices between the steps, because it takes the
+        reading of many files and folders.
 
         Returns
         -------
@@ -112,7 +112,7 @@ def picture_of(world: World, name: str) -> pushes.MapPicture:
         corner, scale = np.array([x0, y0]), PICTURE_UNITS / edge
 
         def thinned(rows: NDArray[np.float64], columns: int) -> list[int]:
-            # The longest walls show a map best; of points, any part does.
+            # Keep the longest walls, which show a map best, or every n-th point.
             if columns == 4 and len(rows) > MAX_STROKES:
                 length = np.abs(rows[:, 2:] - rows[:, :2]).sum(axis=1)
                 rows = rows[np.argsort(-length, kind="stable")[:MAX_STROKES]]

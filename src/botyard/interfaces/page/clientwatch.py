@@ -1,4 +1,7 @@
-"""Clients, ROS topics and sources of commands for the page's panel (`ClientWatch`)."""
+"""Values for the page's panel of connections (`ClientWatch`).
+
+The panel lists clients, ROS topics and the sources of each robot's commands.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,19 @@ from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Viewer
 
 PERIOD: Final = 0.9
-"""Wall time between two messages, s: a little less than two periods of the status."""
+"""Least wall time between two messages, s.
+
+It is a little less than two periods of the status, with which the messages are sent.
+"""
 MAX_SHOWN: Final = 300
 """Largest number of clients, and of topics, in a message."""
 MAX_ROBOTS: Final = 100
 """Largest number of robots whose commands are in a message."""
 MAX_KNOWN: Final = 2000
-"""Largest number of callers whose last operation is kept."""
+"""Largest number of clients whose last operation is remembered."""
 
 SOURCES: Final = {"Pioneer": "pioneer", "page": "page"}
-"""Sources in the journal of the clients that command their robot directly."""
+"""Names in the journal of the sources that command a robot directly, by protocol."""
 
 
 class ClientWatch:
@@ -36,7 +42,8 @@ class ClientWatch:
     hub : RunLoop
         The run loop, with its register of clients.
     control : Control
-        The control surface, whose operations are noted while it watches.
+        The control surface. While pages are connected, the last operation of each
+        client is remembered.
     commands : CommandLog
         Sources of the commands of all robots.
     """
@@ -56,7 +63,7 @@ class ClientWatch:
         return self._hub.census
 
     def watch(self, on: bool) -> None:
-        """Note the last operation of each caller from now on, or no longer."""
+        """Start to remember the last operation of each client, or stop and forget everything."""
         if on and self._stop is None:
             self._stop = self._control.listen(self._heard)
         elif not on and self._stop is not None:
@@ -126,7 +133,7 @@ class ClientWatch:
             for t, rate in topics
             if words in f"{t.name} {t.type_name}".lower()
         ]
-        # Topics that are read come first, because the others need no attention.
+        # Topics with readers come first; unread topics are rarely of interest.
         rows.sort(key=lambda row: (not row[0].readers, not row[0].count))
         robots = dict.fromkeys(
             name
@@ -192,7 +199,7 @@ class ClientWatch:
 
 
 def _rate(count: int | None, before: int | None, passed: float) -> float | None:
-    """Return a rate, 1/s; None while it is not known."""
+    """Return the rate of a counter between two readings, 1/s; None if a reading is missing."""
     if count is None or before is None or passed <= 0.0:
         return None
     return round(max(0, count - before) / passed, 2)

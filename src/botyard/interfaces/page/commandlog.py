@@ -12,23 +12,23 @@ from botyard.sim.journal import Entry, Submit, SubmitEach, SubmitVelocities
 from botyard.sim.simulation import Robot, Simulation
 
 KEPT_S: Final = 60.0
-"""Simulated time that is kept, s."""
+"""Simulated time before the present for which commands are kept, s."""
 GAP_S: Final = 1.0
-"""Pause between two commands of a source from which on they are two runs, s."""
+"""Longest pause between two commands of one run (see `Run`), s of simulated time."""
 MAX_RUNS: Final = 60
-"""Largest number of runs of a robot that are kept."""
+"""Largest number of runs (see `Run`) that are kept for a robot."""
 
 
 @dataclass(slots=True)
 class Run:
-    """Consecutive commands of one source to a robot.
+    """Run: consecutive commands of one source to a robot.
 
     Attributes
     ----------
     start, end : int
-        Ticks of its first and last command.
+        Ticks of the first and of the last command.
     source : str
-        Source, or name of the controller.
+        Source of the commands in the journal, or name of the robot's controller.
     count : int
         Number of commands.
     """
@@ -40,7 +40,7 @@ class Run:
 
 
 class CommandLog:
-    """Listener of the journal that keeps who has commanded each robot.
+    """Listener of the journal that remembers which sources have commanded each robot.
 
     Parameters
     ----------
@@ -86,12 +86,13 @@ class CommandLog:
         if runs is None:
             runs = self._runs[name] = deque(maxlen=MAX_RUNS)
         if source == "api":
-            # A controller commands with the source of programs; its name says more.
+            # All controllers share one source in the journal; the controller's name
+            # says more.
             program = self._sim.core.programs.by_robot.get(name)
             source = source if program is None else program.name
         last = runs[-1] if runs else None
         if last is not None and last.start > tick:
-            # The world was set back.
+            # Simulated time has jumped back, for example by a reset.
             runs.clear()
             last = None
         if last is None or last.source != source or tick - last.end > self._gap:
@@ -101,11 +102,11 @@ class CommandLog:
             last.count += 1
 
     def keep(self, robots: frozenset[str]) -> None:
-        """Forget all other robots: those that are gone must not fill the memory."""
+        """Forget the commands of all robots but `robots`, so that removed robots take no memory."""
         self._runs = {n: runs for n, runs in self._runs.items() if n in robots}
 
     def commander(self, robot: Robot) -> str:
-        """Return the source of the last command of a robot; empty: none is known."""
+        """Return the source of the last command of a robot; empty if no source is known."""
         runs = self._runs.get(robot.name)
         if runs:
             return runs[-1].source
@@ -113,14 +114,14 @@ class CommandLog:
         return "" if program is None or robot.clients else program.name
 
     def last(self, robot: str, source: str) -> float | None:
-        """Return the simulated time since the last command of a source, s; None: there is none."""
+        """Return the simulated time since a source last commanded a robot, s; None without one."""
         for run in reversed(self._runs.get(robot, ())):
             if run.source == source:
                 return max(0, self._sim.tick - run.end) * self._sim.dt
         return None
 
     def recent(self, robot: str) -> list[tuple[float, float, str, int]]:
-        """Return the runs of the last minute, oldest first.
+        """Return a robot's runs of commands in the last minute, oldest first; see `Run`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Course of all robots over the last minutes, for the charts of the page (`Courses`)."""
+"""Motion of all robots in the last minutes, for the charts of the page (`Courses`)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ MAX_SAMPLES: Final = 600
 MAX_BYTES: Final = 32 * 2**20
 """Largest memory of all samples, bytes; with more robots, fewer samples are kept."""
 VALUES: Final = 6
-"""Values of a robot in a sample: speed, m/s, yaw rate, rad/s, error of odometry, m, place x, y, m,
-and 1 if it is stalled, 2 if it waits."""
+"""Number of values of a robot in a sample.
+
+They are speed, m/s; yaw rate, rad/s; error of odometry, m; position x, y, m; and 0, or
+1 if the robot is stalled, or 2 if it waits (see `waiting`).
+"""
 LEAST_SAMPLES: Final = 20
+"""Smallest number of samples of a robot, even if `MAX_BYTES` is exceeded."""
 STILL: Final = 0.01
-"""Speed, m/s, and yaw rate, rad/s, below which a robot stands."""
+"""Speed, m/s, and yaw rate, rad/s, below which a robot counts as standing."""
 
 
 class Courses:
-    """Ring of samples of all robots.
+    """Ring buffer of samples of all robots: the oldest samples are overwritten.
 
     Parameters
     ----------
@@ -37,7 +41,8 @@ class Courses:
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._names: tuple[str, ...] = ()
-        # Samples, oldest first from `_begin` on: times (m,), values (m, robots, VALUES).
+        # Ring buffer of m samples: times (m,) and values (m, robots, VALUES). `_head`
+        # is the index of the next sample, `_count` the number of valid samples.
         self._times: NDArray[np.float64] = np.zeros(0)
         self._values: NDArray[np.float32] = np.zeros((0, 0, VALUES), np.float32)
         self._head = self._count = 0
@@ -72,19 +77,19 @@ class Courses:
         self._count = min(self._count + 1, len(self._times))
 
     def _order(self) -> NDArray[np.int64]:
-        """Return the slots of the samples, oldest first."""
+        """Return the indices of the samples in the ring buffer, oldest first."""
         size = max(len(self._times), 1)
         return (self._head - self._count + np.arange(self._count)) % size
 
     def _forget_after(self, time: float) -> None:
-        """Drop the samples after a time to which the world was set back."""
+        """Drop the samples at or after `time`, to which simulated time has jumped back, s."""
         size = max(len(self._times), 1)
         while self._count and self._times[(self._head - 1) % size] >= time:
             self._head = (self._head - 1) % size
             self._count -= 1
 
     def _renumber(self, names: tuple[str, ...]) -> None:
-        """Make room for other robots, and keep the samples of robots that are still there."""
+        """Resize the buffer for a changed list of robots; robots in both keep their samples."""
         size = MAX_BYTES // (4 * VALUES * max(len(names), 1))
         size = max(LEAST_SAMPLES, min(MAX_SAMPLES, size)) if names else 0
         order = self._order()[-size:] if size else np.zeros(0, np.int64)
@@ -101,12 +106,12 @@ class Courses:
         self._head = self._count % max(size, 1)
 
     def of(self, name: str, until: float | None) -> CourseResult:
-        """Return the course of a robot.
+        """Return speed, yaw rate and odometry error of a robot over time.
 
         Parameters
         ----------
         name : str
-            Name of the robot; one that is gone has no course.
+            Name of the robot; a removed robot has no samples.
         until : float, optional
             Time of the last sample, s; by default the present.
 
@@ -129,7 +134,7 @@ class Courses:
         )
 
     def before(self, until: float) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-        """Return where all robots were until a moment.
+        """Return the positions of all robots up to a moment.
 
         Parameters
         ----------
@@ -141,8 +146,8 @@ class Courses:
         names : tuple of str
             Names of the robots.
         samples : (m, n, 3) float32
-            Place x, y, m, and 1 if the robot is stalled, 2 if it waits; NaN before it
-            was there.
+            Position x, y, m, and 0, or 1 if the robot is stalled, or 2 if it waits; NaN
+            before the robot existed.
         """
         order = self._order()
         order = order[self._times[order] <= until + 1e-9]
@@ -150,7 +155,7 @@ class Courses:
 
 
 def waiting(sim: Simulation) -> NDArray[np.bool_]:
-    """Return which robots stand, not stalled, although they have a goal, shape (n,)."""
+    """Return which robots wait, (n,): they have a goal and stand, but are not stalled."""
     velocity = sim.fleet.velocities
     programs = sim.core.programs.by_robot
     waits = np.zeros(len(velocity), np.bool_)

@@ -65,7 +65,7 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
         marks=[
             (float(m.x), float(m.y), shown(m.text, MAX_TEXT))
             for m in marks
-            # A sum is finite only if both coordinates are.
+            # The sum is finite only if both coordinates are finite.
             if math.isfinite(m.x + m.y)
         ],
         commands=[_command(reader, c) for c in kind.commands[:MAX_COMMANDS]],

@@ -36,7 +36,8 @@ class Downloads:
             Random text for the URL; it is the only protection of the file.
         """
         ticket = secrets.token_urlsafe(24)
-        # Keeps the newest addresses, with room for one more.
+        # Keep the newest addresses that have not expired, at most one less than the
+        # limit.
         self._offers = {
             t: (p, end)
             for t, (p, end) in [*self._offers.items()][1 - MAX_OFFERS :]
@@ -58,7 +59,7 @@ class Downloads:
         Returns
         -------
         Path or None
-            None if the address is unknown or has expired.
+            The file; None if the address is unknown or has expired.
         """
         path, end = self._offers.get(ticket, (None, 0.0))
         return path if now < end else None

@@ -22,7 +22,7 @@ PERIOD: Final = 0.9
 It is a little less than two periods of the status, with which they are sent.
 """
 MAX_MESSAGE: Final = 300
-"""Longest reason of a trip without a path, characters."""
+"""Longest message about why a trip has no path, characters."""
 MAX_CORNERS: Final = 200
 """Largest number of corners of a path that is sent; a path usually has fewer than 20."""
 
@@ -57,13 +57,13 @@ class FleetWatch:
         if names != self._names:
             self._renumber(names)
         passed, self._time = sim.time - self._time, sim.time
-        # Time may have been set back.
+        # Simulated time may have jumped back, for example by a reset.
         if passed > 0.0 and names:
             self._seen += passed
             self._stalled += passed * (sim.fleet.stalled != 0)
 
     def _renumber(self, names: tuple[str, ...]) -> None:
-        """Keep the times of robots that are still there."""
+        """Adapt the observed times to a changed list of robots; robots in both keep them."""
         before = {name: k for k, name in enumerate(self._names)}
         rows = np.array([before.get(name, -1) for name in names], np.int64)
         for attribute in ("_stalled", "_seen"):
@@ -126,7 +126,9 @@ class FleetWatch:
         )
 
     def trips(self) -> bytes | None:
-        """Return the encoded trips of all robots; None if they are the ones of the last call."""
+        """Return the encoded trips of all robots; None if they have not changed since
+        the last call.
+        """
         found = self.trips_now()
         if found == self._trips:
             return None
@@ -148,7 +150,7 @@ class FleetWatch:
 
 
 def _trip(robot: Robot) -> pushes.TripInfo | None:
-    """Return the trip of a robot; None if it makes none, or has arrived."""
+    """Return the trip of a robot to its goals; None if it has no trip, or has arrived."""
     trip = robot.trip
     program = robot.simulation.core.programs.by_robot[robot.name]
     if trip is None or trip.state is TripState.ARRIVED:
@@ -160,7 +162,8 @@ def _trip(robot: Robot) -> pushes.TripInfo | None:
     goals = [
         (float(p[0]), float(p[1]), float(p[2]) if len(p) > 2 else None) for p in points
     ]
-    # The present goal comes first, also of a patrol.
+    # List the present goal first. The goals of a patrol (``loop``, ``back``) are in
+    # their original order, so move it to the front.
     now = (*trip.goal, trip.heading)
     if order != "once" and now in goals:
         k = goals.index(now)

@@ -13,16 +13,17 @@ from botyard.protocols.webgui.frames import Block, Column
 from botyard.sim.simulation import Simulation
 
 FIELD_PERIOD: Final = 7
-"""Number of frames of which one has the fields: they change slowly, and take most bytes.
+"""Every how many frames a frame contains the pheromone fields.
 
-It is a prime, so that a page that draws every second, third … frame also meets it.
+Fields change slowly, and take most of a frame's bytes. The number is a prime, so that a
+page that draws only every second, third … frame still gets them.
 """
 MAX_SIDE: Final = 256
 """Largest number of rows and columns of a field in a frame."""
 
 
 class Shown(Protocol):
-    """Part of the running simulation that this module uses."""
+    """Parts of the run loop that this module uses."""
 
     @property
     def sim(self) -> Simulation: ...
@@ -40,13 +41,15 @@ def field_columns(hub: Shown, number: int, *, always: bool) -> list[Column]:
     number : int
         Number of the frame.
     always : bool
-        Whether each frame has them, as the frames of an earlier moment.
+        Whether each frame contains the fields, as for frames that show an earlier
+        moment.
 
     Returns
     -------
     list of Column
-        Empty in most frames. While the world is paused, each frame has the fields, since
-        a page may open then.
+        One block for each field; empty for frames without fields. While the world is
+        paused, each frame contains the fields, so that a page that opens then gets
+        them.
     """
     floor = hub.sim.core.scene.floor
     if floor is None or not floor.fields:
@@ -68,13 +71,14 @@ def quantised(table: FieldTable) -> NDArray[np.uint8]:
     Parameters
     ----------
     table : FieldTable
-        Levels.
+        Levels of the field in its cells.
 
     Returns
     -------
     (rows, columns) uint8
-        255 is the level `PheromoneField.full` or more. Each number is the highest level of
-        a block of `stride` × `stride` cells; row 0 is the lowest.
+        Opacities: 0 for no pheromone, 255 for the level `PheromoneField.full` or more.
+        Each number is the highest of a block of `stride` × `stride` cells. Row 0 has
+        the lowest y.
     """
     rows, columns = table.field.shape
     levels = table.level[0].reshape(rows, columns)
@@ -84,7 +88,7 @@ def quantised(table: FieldTable) -> NDArray[np.uint8]:
         padded[:rows, :columns] = levels
         levels = padded.reshape(len(padded) // k, k, -1, k).max(axis=(1, 3))
     opacity = np.minimum(levels / table.field.full, 1.0) * 255.0
-    # The smallest visible level is 1, so that a trail does not end in a step.
+    # Round up, so that a weak trail fades out instead of ending abruptly.
     found: NDArray[np.uint8] = np.ceil(opacity).astype(np.uint8)
     return found
 

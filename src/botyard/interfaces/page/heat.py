@@ -1,4 +1,4 @@
-"""Heat maps of the robots' places over time, for the page (`HeatMaps`)."""
+"""Heat maps for the page: where robots have been, and what they have seen (`HeatMaps`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from botyard.sim.simulation import Robot, Simulation
 F8 = NDArray[np.float64]
 
 MAX_BEAMS: Final = 400
-"""Largest number of beams of a robot by which cells are seen."""
+"""Largest number of beams that are cast for a robot to find the cells that it sees."""
 MAX_RANGE_M: Final = 30.0
-"""Largest range of these beams, m."""
+"""Largest range of the beams that are cast, m."""
 MAX_LOOKING: Final = 2
-"""Largest number of robots whose beams are cast after one step; the others follow."""
+"""Largest number of robots whose beams are cast after one step; other robots follow
+after the next steps.
+"""
 TURNED: Final = 0.1
 """Angle by which a robot turns before its beams are cast again, rad."""
 
@@ -41,7 +43,7 @@ class HeatMaps:
     sim : Simulation
         The world, which is only read.
     courses : Courses
-        Samples of the last minutes, for pages that look back.
+        Samples of the last minutes, for pages that show an earlier moment.
     """
 
     def __init__(self, sim: Simulation, courses: Courses) -> None:
@@ -60,7 +62,7 @@ class HeatMaps:
         self._made: dict[tuple[str, int], msgspec.Raw] = {}
 
     def watch(self, on: bool) -> None:
-        """Count from now on, or no longer; the counts are kept."""
+        """Start to count, or stop; the counts are kept."""
         if on and self._stop is None:
             self._time = self._sim.time
             self._names = ()
@@ -93,7 +95,7 @@ class HeatMaps:
         """Count the robots after a step."""
         sim, counts = self._sim, self._current()
         self._made.clear()
-        # Time may have been set back.
+        # Simulated time may have jumped back, for example by a reset.
         passed, self._time = max(0.0, sim.time - self._time), sim.time
         if tuple(sim.robots) != self._names:
             self._renumber()
@@ -111,7 +113,7 @@ class HeatMaps:
         self._look(counts, poses)
 
     def _renumber(self) -> None:
-        """Note the robots, with their radii and beams."""
+        """Store the names, radii and beams of a changed list of robots."""
         robots = list(self._sim.robots.values())
         self._names = tuple(self._sim.robots)
         self._at = np.full(len(robots), -1, np.int64)
@@ -120,12 +122,13 @@ class HeatMaps:
         self._looked = np.full((len(robots), 3), np.inf)
 
     def _look(self, counts: Counts, poses: F8) -> None:
-        """Cast the beams of robots that have moved since they were cast."""
+        """Cast the beams of robots that have moved since their beams were cast last."""
         off = np.abs(poses - self._looked)
         near = counts.cells.edge
         moved = (off[:, 0] > near) | (off[:, 1] > near) | (off[:, 2] > TURNED)
         rows = np.flatnonzero(moved)
-        # Turns: those that looked first look first again after all others.
+        # Start with the robots that have moved farthest since their last casting, so
+        # that each robot gets its turn.
         for row in rows[np.argsort(-off[rows, 0], kind="stable")][:MAX_LOOKING]:
             beams = self._beams[row]
             self._looked[row] = poses[row]
@@ -143,13 +146,14 @@ class HeatMaps:
         what : str
             Quantity, an attribute of `Counts`.
         until : float, optional
-            Simulated time of an earlier moment: the map is made of the samples of the
-            last minutes before it. None: it has all that was counted.
+            Simulated time of an earlier moment, s: the map then shows the samples of
+            the last minutes before it. None: the map shows all counts.
 
         Raises
         ------
         NotNowError
-            Beams are not known for earlier moments.
+            `what` is ``seen`` and `until` is given: the beams of earlier moments are
+            not kept.
         """
         key = what, -1 if until is None else round(until / SPACING_S)
         made = self._made.get(key)
@@ -158,8 +162,8 @@ class HeatMaps:
                 counts = self._current()
             elif what == "seen":
                 raise NotNowError(
-                    "earlier moments have no beams: return to the present, or choose "
-                    "the visited area"
+                    "the area that robots have seen is not known for earlier moments: return "
+                    "to the present, or choose the visited area"
                 )
             else:
                 counts = self._past(until)
@@ -193,7 +197,8 @@ class HeatMaps:
 def _beams(sim: Simulation, robot: Robot) -> F8:
     """Return the beams of a robot: x, y, bearing in its frame, and range, shape (k, 4).
 
-    At most `MAX_BEAMS` of them, spread over all; ranges are at most `MAX_RANGE_M`.
+    Of more than `MAX_BEAMS` beams, every n-th is returned. Ranges are at most
+    `MAX_RANGE_M`.
     """
     found: list[tuple[float, float, float, float]] = []
     for reader in drawn_devices(robot):
@@ -206,7 +211,7 @@ def _beams(sim: Simulation, robot: Robot) -> F8:
 
 
 def _result(what: str, counts: Counts) -> pushes.HeatResult:
-    """Return the part of a heat map that is not zero."""
+    """Return a heat map as a message, cut to the rows and columns that are not all zero."""
     cells = counts.cells
     flat: NDArray[Any] = getattr(counts, what)
     values = flat.reshape(cells.solid.shape).astype("<f4")

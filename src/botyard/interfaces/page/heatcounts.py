@@ -25,9 +25,9 @@ CELL_STEP_M: Final = 0.05
 MAX_CELLS: Final = 250_000
 """Largest number of cells: a larger map gets larger cells."""
 STEPS: Final = 16
-"""Number of cells of all beams that are tested at once."""
+"""Number of steps of one cell that all beams advance at once (in one array operation)."""
 NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
-"""Area of a world without walls, m."""
+"""Area that is counted in a world without bounds, x0, y0, x1, y1, m."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,8 @@ class Cells:
     solid : (rows, columns) bool
         Cells with walls. Row 0 is the lowest.
     free : (rows, columns) bool
-        Cells that can be reached from the given places; none without walls.
+        Cells that a robot can reach from the given positions; all False in a world
+        without walls.
     """
 
     x: float
@@ -61,7 +62,7 @@ class Cells:
         scene : Scene
             The map.
         places : sequence of (x, y)
-            Places in the free area, m.
+            Positions in the free area, m, from which the reachable cells are searched.
         """
         walled = bool(len(scene.segments) or len(scene.points))
         x0, y0, x1, y1 = scene.bounds or NO_MAP
@@ -85,7 +86,7 @@ class Cells:
         return cls(raster.x, raster.y, raster.resolution, solid, free)
 
     def indices(self, x: F8, y: F8) -> I8:
-        """Return the flat indices of the cells of places, -1 beyond the map."""
+        """Return the flat index of the cell that contains each position; −1 beyond the map."""
         rows, columns = self.solid.shape
         i = np.floor((x - self.x) / self.edge).astype(np.int64)
         j = np.floor((y - self.y) / self.edge).astype(np.int64)
@@ -105,10 +106,10 @@ class Counts:
     Attributes
     ----------
     visits, time, stalls, waits : (rows * columns,) float64
-        Number of entries of robots; times of robots, of stalled robots, and of robots
-        that wait, s.
+        For each cell: number of times that a robot has entered it; and the times that
+        robots, stalled robots, and waiting robots were in it, s.
     visited : (rows * columns,) bool
-        Cells that a robot has covered with its outline's circle.
+        Whether a robot has covered the cell with the circle around its outline.
     duration : float
         Counted simulated time, s.
     """
@@ -120,7 +121,7 @@ class Counts:
             np.zeros(size) for _ in range(4)
         )
         self.visited = np.zeros(size, np.bool_)
-        # A border of walls ends the beams at the edge of the map.
+        # A border of walls around the map ends the beams at its edge.
         self._walls = np.pad(cells.solid, 1, constant_values=True)
         self._seen = np.zeros_like(self._walls)
         self.duration = 0.0
@@ -128,7 +129,7 @@ class Counts:
 
     @property
     def seen(self) -> Bools:
-        """Cells that the beams of a robot have reached, shape (rows * columns,)."""
+        """Whether the beams of a robot have reached each cell, shape (rows * columns,)."""
         return self._seen[1:-1, 1:-1].ravel()
 
     def add(
@@ -139,9 +140,9 @@ class Counts:
         Parameters
         ----------
         poses : (n, >=2) float64
-            Places, m.
+            Poses of the robots; the first two columns are x and y, m.
         before : (n,) int64
-            Cells of the sample before, -1 for new robots.
+            Cell of each robot in the sample before; −1 for new robots.
         stalled, waits : (n,) bool
             Whether each robot is stalled, or waits.
         radii : (n,) float64
@@ -152,7 +153,7 @@ class Counts:
         Returns
         -------
         (n,) int64
-            Cells of the robots.
+            Cell of each robot now, for `before` of the next call; −1 beyond the map.
         """
         x, y = poses[:, 0], poses[:, 1]
         at = self.cells.indices(x, y)
@@ -173,7 +174,7 @@ class Counts:
         return at
 
     def _cover(self, x: F8, y: F8, radii: F8, which: Bools, reach: int) -> None:
-        """Mark the cells whose centre is in the circles of robots."""
+        """Mark as visited the cells whose centre is within the circle of a robot."""
         edge = self.cells.edge
         if reach not in self._offsets:
             span = np.arange(-reach, reach + 1)
@@ -191,7 +192,7 @@ class Counts:
         self.visited[at[at >= 0]] = True
 
     def see(self, x: F8, y: F8, bearings: F8, reach: F8) -> None:
-        """Mark the cells that beams reach before and at the first wall.
+        """Mark as seen the cells that beams cross, up to and including their first wall.
 
         Parameters
         ----------
@@ -199,7 +200,8 @@ class Counts:
             Origin, m, direction, rad, and range, m, of each beam.
         """
         cells, columns = self.cells, self._walls.shape[1]
-        # Coordinates in cells of the bordered raster, and motion of one cell.
+        # u, v: origins in units of cells of the raster with its border. du, dv:
+        # directions.
         u, v = (x - cells.x) / cells.edge + 1.0, (y - cells.y) / cells.edge + 1.0
         du, dv = cosine_sine(bearings)
         walls, seen = self._walls.ravel(), self._seen.ravel()

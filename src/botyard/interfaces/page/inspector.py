@@ -1,4 +1,4 @@
-"""Debug views of the engine for the page (GUI-031).
+"""Debug views of the engine for the page.
 
 The views show the grid, clearances, rays and collision candidates.
 """
@@ -59,7 +59,7 @@ class Inspector:
         KeyError, WorldError
             The robot is unknown, or has no laser.
         """
-        # The other answers change with every step, so a cache is of no use.
+        # Only the views of the map are cached: the other views change with every step.
         if request.what not in ("grid", "clearance"):
             return look_into(self._sim, request)
         grid, revision = (
@@ -129,7 +129,7 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
 
 
 def _flat(squares: Squares) -> list[float]:
-    """Return nested numbers as one list, rounded to 1 mm.
+    """Return the corners of squares as one flat list of numbers, m, rounded to 1 mm.
 
     Thousands of small tuples would trigger the garbage collector, which delays a step.
     """
@@ -144,7 +144,7 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     if reader is None:
         raise WorldError(f"{name}: expected a robot with a laser, found none")
     beams, *_ = sim.fleet.bundles(reader.key)
-    # Readings of further echoes follow the first ones.
+    # `ranges` holds the first echo of each ray, and then the further echoes.
     ranges = reader.ranges[: beams.count]
     origin = compose(robot.truth, beams.mount)
     walks = []

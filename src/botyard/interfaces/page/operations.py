@@ -1,4 +1,4 @@
-"""Operations behind the requests of the page, and operations that it does not offer."""
+"""Operations that carry out the requests of the page, and operations that it does not offer."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def reason_of(error: Exception, robots: Iterable[str]) -> str:
     Parameters
     ----------
     error : Exception
-        Error of the package, or KeyError of an unknown body.
+        Error of botyard, or KeyError with the name of an unknown body.
     robots : iterable of str
         Names of the robots, which the message may suggest.
     """

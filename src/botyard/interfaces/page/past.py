@@ -1,8 +1,8 @@
 """View of an earlier moment for one page, while the world continues for all others.
 
 A second simulation is restored to the moment (`History.look`), and its own `ViewSource`
-makes frames of it. The second simulation reads the sensors that the world reads now,
-and the sensors of robots that the page has selected.
+makes the frames. The second simulation measures with the sensors that are in use in the
+running world now, and with the sensors of robots that the page has selected.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ SOURCE = "past"
 
 
 class Difference(NamedTuple):
-    """Differences between the robots of a past moment and of now.
+    """Differences between the robots of a past moment and the robots of the present.
 
     Attributes
     ----------
     missing : tuple of str
-        Robots of now that did not exist then, or were different robots of the same
+        Present robots that did not exist then, or were different robots of the same
         name.
     gone : tuple of str
-        Robots of then that do not exist now.
+        Robots of the past moment that do not exist now.
     """
 
     missing: tuple[str, ...]
@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 
 
 class _PastSimulation:
-    """Second simulation that shows the past, with the speed and state of the world."""
+    """Second simulation that shows the past, but speed and pause of the running world."""
 
     is_past = True
 
@@ -77,7 +77,7 @@ class Past:
     Raises
     ------
     StateError
-        No moment is kept.
+        The history keeps no moment.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Past:
         Raises
         ------
         StateError
-            No moment is kept any more.
+            The history keeps no moment any more.
         """
         history = self._world.sim.history
         self.moment = history.moment(time)
         history.look(time, self.sim)
 
     def read(self, selected: Iterable[str]) -> None:
-        """Subscribe to the sensors that the world reads now, and to the sensors of some robots.
+        """Subscribe to the sensors in use in the running world, and to sensors of selected robots.
 
         Parameters
         ----------
@@ -129,13 +129,14 @@ class Past:
                     reader.subscribe(SOURCE, wanted)
                     changed = True
 
-        # Readings are computed on demand; without this the frame would lack them.
+        # Readings of newly subscribed sensors are computed now; otherwise the frame
+        # would lack them.
         if changed:
             self.sim.settle()
         self.source.changed()
 
     def difference(self) -> Difference:
-        """Return the robots that a return of the world to this moment would remove and restore.
+        """Return the robots that would change if the world returned to this moment.
 
         Returns
         -------

@@ -1,4 +1,7 @@
-"""People at the pages: pointers, selections, and what each holds (`People`)."""
+"""Users of pages as other users see them (`People`).
+
+Pages show the pointers, selections and held bodies of the other users.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,19 @@ from botyard.protocols.webgui.messages import MAX_PERSON
 from botyard.protocols.webgui.session import Viewer
 
 PERIOD: Final = 0.1
-"""Wall time between two messages, s, however often pages show their pointers."""
+"""Least wall time between two messages, s; pages may report their pointers more often."""
 MAX_SELECTED: Final = 50
-"""Largest number of selected bodies of a person that others see."""
+"""Largest number of a user's selected bodies that other users see."""
 
 
 class People:
-    """People who show themselves to each other; others neither see nor are seen.
+    """Users who show themselves to each other. Users who do not are neither shown nor see others.
 
     Parameters
     ----------
     held : mapping
-        `Site.held` of the control surface: held bodies, with the client first.
+        `Site.held` of the control surface: for each held body a tuple, whose first item
+        is the client that holds it.
     """
 
     def __init__(self, held: Mapping[str, tuple[Any, ...]]) -> None:
@@ -36,16 +40,16 @@ class People:
     def show(
         self, viewer: Viewer, name: str, pointer: tuple[float, float] | None
     ) -> None:
-        """Show a person to the others, or no longer.
+        """Show a user to the other users, or end this.
 
         Parameters
         ----------
         viewer : Viewer
-            The person's page.
+            Page of the user.
         name : str
-            Name; empty: the person is shown no longer.
+            Name of the user; empty to end showing the user.
         pointer : (float, float), optional
-            Place of the pointer in the world, m; None: it is elsewhere.
+            Position of the pointer in the world, m; None if it is not over the map.
         """
         viewer.person = shown(name.strip(), MAX_PERSON)
         if not viewer.person:
@@ -61,11 +65,11 @@ class People:
     def left(self, viewer: Viewer) -> None:
         """Forget a page that has left."""
         if self._people.pop(viewer, None) is not None:
-            # The next message goes to all, although it may be as one before.
+            # Send the next message in any case, even if it equals the last one.
             self._sent = b""
 
     def tell(self, now: float) -> None:
-        """Send the people to each other, if one of them has changed.
+        """Send the list of users to the pages that show it, if it has changed.
 
         Parameters
         ----------

@@ -28,9 +28,9 @@ from botyard.traffic.recordedchart import RecordedChart, recorded_chart
 MAX_NAME: Final = 200
 """Longest name of a recording in messages to pages, characters."""
 MAX_BARS: Final = 100_000
-"""Largest number of bars, and of the robots' requests, in a chart for a page.
+"""Largest number of bars (intervals of time), and of robots' requests, in a chart for a page.
 
-The longest bars and the first requests are kept.
+Of more, the longest bars and the first requests are kept.
 """
 DIGITS: Final = 6
 """Number of digits after the decimal point of times in a chart: µs."""
@@ -46,9 +46,9 @@ class RecordingLine:
     hub : RunLoop
         Run loop of the simulation that shows it.
     control : Control
-        Checks permissions: callers that may resume time may move it.
+        Checks permissions: a caller needs the permission for `Resume` to move in time.
     name : str
-        Name of the recording, for people.
+        Name of the recording, for users.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RecordingLine:
         return None
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """Return None: a recording has no simulation."""
+        """Return None: all viewers see the shared simulation, which shows the recording."""
         return None
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
@@ -105,7 +105,8 @@ class RecordingLine:
         Parameters
         ----------
         request : Look
-            Time, s, which has priority, or number of steps, which pauses the recording.
+            Time, s, or a number of steps, which pauses the recording; the time has
+            priority.
         viewer : Viewer
             Page that asks.
         caller : Caller
@@ -174,8 +175,8 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         reverse=True,
     )
 
-    # Keep the bars that are strictly longer than the first bar beyond the limit, so at
-    # most `MAX_BARS`.
+    # Keep only bars that are longer than the bar at position `MAX_BARS` of the sorted
+    # lengths. Bars of equal length could otherwise exceed the limit.
     least = lengths[MAX_BARS] if len(lengths) > MAX_BARS else -1.0
     goes, waits = (
         [(i, round(a, DIGITS), round(b, DIGITS)) for i, a, b in bars if b - a > least]

@@ -1,7 +1,7 @@
 """Execution of the requests that the page's viewers send (`PageRequests`).
 
-`PageRequests` also sends the viewers state, details and log lines; it is the `Desk` of the page's
-sessions.
+`PageRequests` also sends the viewers state, details and log lines. The page's sessions
+use it as their `Desk`.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ DETAIL_PERIOD: Final = 0.2
 LOG_BACKLOG: Final = 500
 """Number of recent log lines that a new viewer gets (ring buffer)."""
 EXIT_DELAY: Final = 0.3
+"""Time between the answer to a page that ends the simulator and its end, s."""
 MAX_VIEWERS: Final = 32
 """Largest number of read-only viewers, and largest number of viewers with control."""
 MAX_TEXT: Final = 2000
@@ -103,7 +104,7 @@ class PageRequests:
     source : ViewSource
         Encoder of the frames.
     audience : str
-        Token of read-only viewers.
+        Token of the link for read-only viewers.
     graphics : str
         Detail of the pages' drawing: ``full``, ``lite`` or ``none``.
     """
@@ -212,7 +213,7 @@ class PageRequests:
 
     def left(self, viewer: Viewer) -> None:
         """Unregister a viewer, release its bodies, and stop the robots that it drives."""
-        # A viewer that was never admitted has nothing to release.
+        # A refused viewer is not in the list, and has nothing to release.
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
@@ -229,7 +230,7 @@ class PageRequests:
         self.hub.settle()
 
     def _observe(self) -> None:
-        """Observe what the pages show: commands while there are pages, and sensors."""
+        """Turn the observers on that the pages need now, and off the others."""
         self._commands.watch(bool(self.viewers))
         self._clients.watch(bool(self.viewers))
         self._heat.watch(any(v.view.heat for v in self.viewers))
@@ -319,7 +320,7 @@ class PageRequests:
     def caller(self, viewer: Viewer, undo_group: int = 0) -> Caller:
         """Return the caller of a viewer's operations.
 
-        Viewers with the token have all permissions, others are read-only.
+        A read-only viewer may only watch; other viewers have all permissions.
         """
         level = Level.WATCH if viewer.read_only else Level.OWN
         return Caller(
@@ -345,7 +346,7 @@ class PageRequests:
         """
         try:
             result = self._do(request, viewer)
-        # `KeyError`: the engine looks up robots by name.
+        # `KeyError` means an unknown name of a robot or body.
         except (BotyardError, KeyError) as error:
             answer(None, reason_of(error, self.hub.sim.robots))
             return
@@ -359,8 +360,8 @@ class PageRequests:
 
         if isinstance(result, Future):
             result = self._answer_of(request, result)
-        # The work of an answer counts towards the viewer's own budget, although it runs
-        # in slices between steps.
+        # Charge the work of an answer to the viewer's own budget, although it runs
+        # later, in slices between steps.
         if isinstance(result, Generator):
             work = charged(
                 self._finish(result, answer),
@@ -379,8 +380,8 @@ class PageRequests:
 
     def _to_wire(self, request: AnyRequest, result: Any) -> Any:
         """Convert the result of an operation to the form that the answer has."""
-        # The frame number tells the page from which frame on the robot is in its new
-        # place.
+        # With the frame number the page knows from which frame on the robot is at its
+        # new pose.
         if isinstance(request, msg.Move):
             return self.source.number
         if isinstance(request, msg.Undo | msg.Redo | msg.FindPlaces):
@@ -409,7 +410,7 @@ class PageRequests:
 
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
-        """Execute a request; return its result, a future, or cooperative work."""
+        """Execute a request; return its result, a future, or a generator that makes the result."""
         self._check_shown(request, viewer)
         make = OPERATIONS.get(type(request))
         if make is None:
@@ -426,7 +427,7 @@ class PageRequests:
             if request.x is None or request.y is None
             else Pose(request.x, request.y, request.th)
         )
-        # Several robots of a model share one operation, and one undo.
+        # Add several robots by one operation, so that one undo removes them all.
         if request.count > 1 or request.places:
             return self.control.do(
                 self.caller(viewer),
@@ -463,10 +464,10 @@ class PageRequests:
         return self.timeline.source_of(viewer) or self.source
 
     def scene_of(self, name: str) -> tuple[str, Scene] | None:
-        """Return a map and its name, by a name that was sent to a viewer.
+        """Return the present name and the scene of a map, by a name that was sent to a viewer.
 
-        For the name of a map that was just replaced, it is the map that replaced it;
-        None if neither is shown any more.
+        For the name of a map that was just replaced, they are of the map that replaced
+        it. None if no viewer sees either of them any more.
         """
         for source, scene in (
             (self.source, self.hub.sim.scene),
@@ -478,9 +479,10 @@ class PageRequests:
         return None
 
     def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
-        """Raise NotNowError if a viewer of the past sends a request about the present.
+        """Raise NotNowError if a page that shows an earlier moment sends a request
+        about the present.
 
-        Places and names in the past may differ.
+        Positions and names of robots in that moment may differ from the present.
         """
         is_past = self.timeline.source_of(viewer) is not None
         if (
@@ -532,7 +534,7 @@ class PageRequests:
     def load_file(
         self, name: str, data: bytes, source: Hashable, page: int = 0
     ) -> Future[bool]:
-        """Load a map or a world from uploaded bytes; call `changed` when it is done.
+        """Load a map or a world from uploaded bytes; the result is ready when it is loaded.
 
         Parameters
         ----------
@@ -550,7 +552,7 @@ class PageRequests:
         WorldError
             The file is invalid.
         """
-        # A known page is the caller itself, so that it can undo the load.
+        # If the page is known, it is the caller, so that it can undo the load.
         sender = next(
             (v for v in self.viewers if v.number == page and not v.read_only), None
         )

@@ -41,7 +41,7 @@ def detail_of(robot: Robot, sim: Simulation, port: int) -> pushes.Detail:
     sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
     believed, true = robot.odom_in_world, state.pose_world
 
-    # The remainder keeps the angle between −π and π.
+    # Normalise the difference of angles to −π … π.
     turned = math.remainder(believed.th - true.th, 2 * math.pi)
     gripper = robot.gripper
     return pushes.Detail(
@@ -97,7 +97,8 @@ def read_sensors(robot: Robot, on: bool) -> None:
     robot : Robot
         The robot.
     on : bool
-        True subscribes. Sensors that no client subscribes to are not measured.
+        True to subscribe, False to unsubscribe. A sensor without subscribers does not
+        measure.
     """
     for reader in drawn_devices(robot):
         reader.subscribe(SOURCE, on)
@@ -122,8 +123,8 @@ class SelectedSensors:
         Parameters
         ----------
         selected : iterable of str
-            Names of bodies, perhaps with repetitions; the first `MAX_DETAILS` robots
-            are read.
+            Names of bodies, perhaps with repetitions. Only the first `MAX_DETAILS`
+            robots count.
         """
         robots = self._sim.robots
         # A dict keeps the order of selection, so that the limit keeps the first robots.

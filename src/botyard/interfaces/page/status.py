@@ -73,7 +73,7 @@ def status_of(page: Page) -> pushes.Status:
     Returns
     -------
     Status
-        Status that is the same for all pages.
+        Clients, interfaces, recording and so on; the same for all pages.
     """
     sim = page.hub.sim
     driven = [
@@ -89,8 +89,8 @@ def status_of(page: Page) -> pushes.Status:
         None if page.control.recordings is None else page.control.recordings.present
     )
     return pushes.Status(
-        # Count subscriptions as the status bar of AMRISim: one for each driven robot,
-        # and one for each device that is read.
+        # Count subscriptions as AMRISim's status bar does: one for each robot that a
+        # client drives, and one for each device that is read.
         clients=clients,
         subscriptions=len(driven) + sim.fleet.subscriptions,
         viewers=len(page.viewers),

@@ -1,7 +1,7 @@
 """Timeline of the page, with which a viewer can look back (`TimeLine`, `LookBack`).
 
-Looking back shows one page an earlier moment while the world continues for all others.
-To continue from that moment is the operation `Branch`.
+A viewer that looks back sees an earlier moment while the world continues for all
+others. The operation `Branch` makes the world continue from that moment.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TimeLine(Protocol):
         ...
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """Return the sources that viewers see (see `source_of`), with the map of each."""
+        """Return the sources of frames that are not the shared one, each with its map."""
         ...
 
     def noticed(self) -> None:
@@ -145,9 +145,9 @@ class TimeLine(Protocol):
         ...
 
     def chart(self) -> msgspec.Raw | None:
-        """Return what robots did over time; None without a chart.
+        """Return an encoded `botyard.protocols.webgui.pushes.ChartResult`; None without a chart.
 
-        The form is `botyard.protocols.webgui.pushes.ChartResult`.
+        The chart shows what robots did over time: driving, waiting, being in sectors.
         """
         ...
 
@@ -169,7 +169,7 @@ class LookBack:
     present : ViewSource
         Source of the frames of pages that do not look back.
     own : str
-        Source of the page's own commands, because pages do not count as clients.
+        Name of the page's source of commands; pages do not count as clients of a robot.
     """
 
     def __init__(
@@ -272,8 +272,8 @@ class LookBack:
             self._show_present(viewer)
             return None
 
-        # Moments may have been lost since the page looked, for example when the map was
-        # changed.
+        # The kept moments may have been dropped meanwhile, for example by a change of
+        # the map.
         if not history.is_on or history.span is None:
             raise NotNowError(NO_HISTORY)
         if (
@@ -303,8 +303,7 @@ class LookBack:
 
         past.read(viewer.view.selected)
         number, schema = past.source.schema()
-        # A frame has the number of its schema, so the viewer needs the new schema
-        # first.
+        # A page can decode a frame only with its schema, so send a new schema first.
         if number != before:
             viewer.send_encoded(schema)
         missing, gone = past.difference()
@@ -347,7 +346,7 @@ class LookBack:
         """
         past, control = self._pasts.get(viewer), self._control
         if past is None:
-            # A caller without permission gets that reason first.
+            # To a caller without permission, report the missing permission instead.
             control.check(caller, Branch)
             raise NotNowError(
                 "this page shows the present: go to an earlier moment first"

@@ -16,7 +16,7 @@ MAX_MARKS: Final = 500
 MAX_NAMED: Final = 3
 """Largest number of robot names in the text of an event; the text counts the others."""
 STALL_PAUSE_S: Final = 5.0
-"""Simulated time within which a robot's repeated stall makes no new event, s."""
+"""Simulated time after a robot's stall in which a further stall makes no new event, s."""
 
 
 class Marks:
@@ -45,8 +45,8 @@ class Marks:
         hub.follow(
             self._jumped,
             Subject.TIME,
-            # Handle jumps first, so that the differences that a jump makes do not count
-            # as events.
+            # Handle jumps in time first: the added and removed robots after a jump are
+            # no events.
         )
         hub.follow(self._bodies, Subject.BODIES)
         hub.follow(self._claims, Subject.CLAIMS)
@@ -92,7 +92,7 @@ class Marks:
                 )
 
     def _map(self) -> None:
-        # The revision also changes for edits of the same map, which are no event.
+        # The subject also reports edits of the same map, which are no event.
         if self._sim.scene is not self._scene:
             self._scene = self._sim.scene
             self._note(
@@ -111,7 +111,7 @@ class Marks:
         self._note("branch", "the run continues from a restored state")
 
     def look(self, first: float) -> None:
-        """Detect robots that stall, and drop events before a time, s.
+        """Detect robots that stall, and drop events before the time `first`.
 
         Robots that stall again within `STALL_PAUSE_S` make no further event.
 
@@ -121,7 +121,7 @@ class Marks:
             Simulated time of the first kept moment, s; events before it cannot be
             shown.
         """
-        # Moments before this time are not kept, so their events cannot be shown.
+        # The page cannot show moments before this time, so their events are of no use.
         if self._kept and self._kept[0].time < first:
             self._drop(lambda mark: mark.time >= first)
         state, rows, time = (
@@ -145,7 +145,8 @@ class Marks:
             name: at for name, at in self._stalled.items() if time - at < STALL_PAUSE_S
         }
 
-        # Robots that stall all the time stay in the table, so they make one event.
+        # Store the present time for each stalled robot, so that a long stall makes one
+        # event only.
         self._stalled = recent | dict.fromkeys(names, time)
         if new:
             self._note(

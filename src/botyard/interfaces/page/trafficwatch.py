@@ -1,4 +1,7 @@
-"""State of the run of traffic for the pages that show it (`TrafficWatch`)."""
+"""State of the running traffic task for the pages that show it (`TrafficWatch`).
+
+A traffic task is a fleet of robots on sector paths under a supervisor.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ MAX_WAITS: Final = 300
 
 
 class TrafficWatch:
-    """Observer of the run of traffic, which works only while a page shows it.
+    """Observer of the running traffic task, which works only while a page shows it.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     control : Control
-        Control surface, whose part is observed.
+        Control surface, whose attribute `traffic` is observed.
     """
 
     def __init__(self, sim: Simulation, control: Control) -> None:
@@ -39,7 +42,7 @@ class TrafficWatch:
 
     @property
     def version(self) -> int:
-        """Version of the present run; 0 without one."""
+        """Number that changes when a run starts or ends; 0 without a run."""
         live = self._live
         return 0 if live is None or live.present is None else live.version
 

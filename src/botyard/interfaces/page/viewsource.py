@@ -52,11 +52,12 @@ _IN_SCHEMA = (
 )
 """Subjects whose change requires a new schema (description of robots and map)."""
 OLD_MAPS: Final = 8
-"""Number of replaced maps whose names still lead to the present map."""
+"""Number of replaced maps whose names are still answered, with the present map."""
 RANGE_UNIT: Final = 0.001
-"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m.
+"""Unit of ranges in frames, m, for sensors with a maximum range below 65 m.
 
-Sensors with a longer range get a coarser unit.
+Frames hold ranges as 16-bit integers, so sensors with a longer range get a coarser
+unit.
 """
 
 
@@ -99,36 +100,37 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
 
 @dataclass(slots=True)
 class _Sensors:
-    """Sensors of one group (equal beams): their indices among the world's readings."""
+    """Group of sensors with equal beams, with the places of their readings among all readings."""
 
     group: Group
-    # Index of each sensor, shape (n,).
+    # Index of each sensor among all sensors of the fleet, shape (n,).
     devices: NDArray[np.int64]
     # Offset of the first reading of each sensor.
     first: NDArray[np.int64]
     # Row in frames of the robot that carries each sensor.
     robot: NDArray[np.uint32]
-    # Ranges of the sensors in frames. New memory for each frame would cost page faults, which take
-    # longer than the conversion.
+    # Buffer for the ranges in frames, which is used again for each frame: page faults
+    # of new memory would take longer than the conversion.
     units: NDArray[np.uint16] | None = None
-    # Returns above this one are reflectors.
+    # Threshold of returns (strengths of echoes): a greater return comes from a
+    # reflector.
     plain: float = 1.0
 
 
 class _Colors:
-    """Numbers of colours: each robot keeps its own while other robots come and go."""
+    """Numbers of the robots' colours: a robot keeps its number while others come and go."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
 
     def keep(self, names: Container[str]) -> None:
-        """Free the numbers of robots that are gone."""
+        """Free the numbers of robots that are not in `names`."""
         for name in [name for name in self._numbers if name not in names]:
             heapq.heappush(self._free, self._numbers.pop(name))
 
     def of(self, name: str) -> int:
-        """Return the number of a robot: the lowest free one, if it is new."""
+        """Return the number of a robot; a new robot gets the lowest free number."""
         number = self._numbers.get(name)
         if number is None:
             number = heapq.heappop(self._free) if self._free else len(self._numbers)
@@ -175,7 +177,8 @@ class ViewSource:
     port_of : callable
         Returns the TCP port of a robot, 0 if it has none.
     numbers : iterator of int, optional
-        Schema numbers, by which a page tells the frames of several sources apart.
+        Source of schema numbers, shared by several `ViewSource` of one page. The number
+        in a frame tells the page which schema it needs.
     """
 
     def __init__(
@@ -195,7 +198,7 @@ class ViewSource:
         self._known = -1
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._robots = 0
-        # Rows in frames of the robots that steer.
+        # Rows in a frame of the robots that steer.
         self._steering: NDArray[np.uint32] = np.zeros(0, U4)
         self._origin = np.zeros(2)
         self._colors = _Colors()
@@ -210,9 +213,10 @@ class ViewSource:
     # -- schema and map
 
     def map_name(self) -> str:
-        """Return the name of the present map, which cannot be guessed; "" without a map.
+        """Return the name of the present map in its URL; empty without a map.
 
-        The URL needs no token, so the name protects the map.
+        A page gets the map without a token, so a name that cannot be guessed protects
+        it.
         """
         revision = self._feed.last(Subject.MAP)
         if revision != self._map:
@@ -227,13 +231,14 @@ class ViewSource:
         return self._map_name
 
     def replace(self, other: ViewSource) -> None:
-        """Answer the name of another source's map, which a page may still ask for."""
+        """Accept the name of another source's map too: a page may still request it."""
         self._old_map_names.append(other.map_name())
 
     def is_map_name(self, name: str) -> bool:
-        """Return whether a name is one of the present map, or of one shortly before it.
+        """Return whether a name belongs to the present map, or to one of the maps before it.
 
-        While the map is edited, a page asks for a map that the next edit has replaced.
+        While the map is edited, a page may request a map that a later edit has
+        replaced.
         """
         return name != "" and (name == self.map_name() or name in self._old_map_names)
 
@@ -281,7 +286,8 @@ class ViewSource:
         self._colors.keep(sim.robots)
         plain: dict[
             int, tuple[bytes, Model]
-            # The keys are identities of specs, which hundreds of robots may share.
+            # Encoded shape and model of each spec, by its identity: hundreds of robots
+            # may share a spec.
         ] = {}
         for robot in sim.robots.values():
             known = plain.get(id(robot.spec)) if robot.gripper is None else None
@@ -292,8 +298,8 @@ class ViewSource:
                 known = (
                     pushes.encoder.encode(shape),
                     shape,
-                    # The whole encoded shape is the key: another model of that name may
-                    # have other lasers.
+                    # Models are identified by their whole encoded shape: another model
+                    # of the same name may have other lasers.
                 )
                 if robot.gripper is None:
                     plain[id(robot.spec)] = known
@@ -375,7 +381,8 @@ class ViewSource:
             table = np.array(members, np.int64)
             devices, first = table[:, 0].copy(), table[:, 1].copy()
             sensors = _Sensors(group, devices, first, table[:, 2].astype(U4))
-            # With intensities, a reflector has at least twice the one of a white surface.
+            # A laser with intensities reports `intensity` for a white surface, and at
+            # least twice that for a reflector, so the threshold lies between.
             sensors.plain = max(1.0, 1.5 * bundles[0].optics.intensity)
             self._groups.append(sensors)
 
@@ -406,7 +413,8 @@ class ViewSource:
             page needs that schema first.
         """
         self.schema()
-        # The selection has no effect on such a frame, so these views share it.
+        # If frames have the readings of all robots or of none, the selection has no
+        # effect. Views that differ only in the selection then share a frame.
         if view.readings != "selected" and view.selected:
             view = View(
                 readings=view.readings, odometry=view.odometry, velocity=view.velocity
@@ -484,8 +492,8 @@ class ViewSource:
         )
         bits += (state.mask == 0) * _GHOST
         bits[sim.core.engine.table(Boards).inhibited()] |= (
-            # The button is pressed, while `estop` is the state of the motors, which
-            # ends later.
+            # The bit also shows a pressed emergency stop button; `estop` above is the
+            # state of the motors, which lasts longer.
             _ESTOP
         )
         result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
@@ -545,8 +553,7 @@ def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
 
 
 def nearest_reading(robot: Robot) -> float | None:
-    """Return the shortest range that the subscribed sensors of a robot measure, m; None without
-    any.
+    """Return the shortest range that a robot's subscribed sensors measure, m; None without one.
 
     Parameters
     ----------
@@ -568,7 +575,7 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     group = Group(
         id=number,
         kind=layer,
-        # Readings of further echoes follow the first ones, and are not drawn.
+        # The readings of further echoes of a ray are not drawn.
         count=sum(b.n_readings // b.optics.echoes for b in bundles),
         range_max=r_max,
         unit=unit,
@@ -581,7 +588,7 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
             bundles[0].step,
         )
     else:
-        # A transducer with several beams points along their middle.
+        # The direction of a transducer is the middle of its beams.
         group.poses = [
             (b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2)
             for b in bundles
@@ -593,7 +600,7 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
 def _kind_of_robot(
     sim: Simulation, robot: Robot
 ) -> Literal["robot", "pedestrian", "obstacle", "thing"]:
-    """Return the kind of a body that is no box of the map."""
+    """Return the kind of a body other than a box of the map, as the page names it."""
     if not robot.spec.drive:
         return "thing"
     if robot.spec.name != THING:
@@ -608,5 +615,5 @@ def _kind_of(box: BoxObject) -> str:
     """Return the kind of an object of the map, as the page names it."""
     if box.parts:
         return "obstacle"
-    # Reflectors return more than 1 to lasers.
+    # A laser's return is 1 for ordinary surfaces and greater for reflectors.
     return "reflector" if box.returns.laser > 1 else "box"

@@ -1,8 +1,8 @@
 """Sending of the due reports of all Pioneer sessions after a step (`Reporter`).
 
-One kernel finds the sessions that are due, one makes their reports, and one call hands
-them to all sockets. Each connection itself handles the other cases: other packets,
-recordings, and a peer that reads slowly.
+One kernel finds the sessions with a due report, a second kernel makes their reports,
+and one call passes them to all sockets. Connections handle the other cases themselves:
+other packets, recordings of packets, and a peer that reads slowly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ B1 = NDArray[np.bool_]
 MIN_TIMER_S: Final = REPEAT_PERIOD
 """Shortest timer that a session sets, s, which is also the shortest interval of polling."""
 MIN_TOGETHER: Final = 4
-"""Least number of reports for which one common call is faster than single calls."""
+"""Least number of reports for which one call of `Send` is faster than single calls."""
 
 log = logging.getLogger("botyard.pioneer")
 
@@ -70,7 +70,7 @@ class Connection(Protocol):
         Returns
         -------
         bool
-            Whether a report must be sent again; `report` must then follow.
+            Whether a report must be sent again; the caller must then call `report`.
         """
         ...
 
@@ -97,7 +97,7 @@ class Connection(Protocol):
         ...
 
     def count_pieces(self, count: int) -> None:
-        """Count pieces of data that were sent without the connection.
+        """Count pieces of data that the reporter sent directly to the socket.
 
         Parameters
         ----------
@@ -113,7 +113,8 @@ class Reporter:
     Parameters
     ----------
     send : callable, optional
-        Sends reports together; without it, each connection sends its own.
+        Sends several reports in one call; without it, each connection sends its own
+        reports.
     """
 
     def __init__(self, send: Send | None = None) -> None:
@@ -124,11 +125,15 @@ class Reporter:
         self._batch = Batch(self.roster)
         self._barrier = ErrorBarrier(log, "making reports in a batch")
         self._sockets: I8 = np.full(self.roster.capacity, -1)
-        """Socket of each connection, for reports that are sent in one call; -1: none."""
+        """File descriptor of each connection's socket, by row; −1: the connection itself sends."""
         self._pieces: I8 = np.zeros(self.roster.capacity, np.int64)
-        """Number of pieces that each connection's tap has not counted yet."""
+        """Number of pieces sent directly that a connection's `Tap` has not counted yet, by row."""
         self._held: dict[int, int] = {}
-        """Sockets of connections with written bytes that still wait, by row."""
+        """Sockets of connections with unsent bytes, by row.
+
+        They are not in `_sockets`: a report sent directly would overtake the unsent
+        bytes.
+        """
         self._taps: PacketTaps | None = None
         self.wake = math.inf
         """Earliest time at which `poll` has something to do, s."""
@@ -139,7 +144,7 @@ class Reporter:
         return [c for c in self._connections if c is not None]
 
     def tap(self, taps: PacketTaps) -> None:
-        """Make all bytes pass through the connections while `taps` record them.
+        """Send all reports through the connections while `taps` record the bytes.
 
         Parameters
         ----------
@@ -161,7 +166,8 @@ class Reporter:
         Parameters
         ----------
         connection : Connection
-            Connection with a new session, which moves to the roster of this object.
+            Connection with a new session. The session's data move to this object's
+            table (`roster`).
         """
         self.wake = 0.0
         connection.session.enter(self.roster)
@@ -182,8 +188,8 @@ class Reporter:
         Parameters
         ----------
         connection : Connection
-            Connection whose session ends; it moves to its own roster. A connection that
-            is not registered is ignored.
+            Connection whose session ends; the session's data move to a table of its
+            own. A connection that is not registered is ignored.
         """
         if self._has(connection):
             self.shut(connection)
@@ -216,7 +222,7 @@ class Reporter:
             self._sockets[connection.session.row] = socket
 
     def hold(self, connection: Connection) -> None:
-        """Leave reports to a connection until its written bytes are sent.
+        """Let a connection send its own reports until its unsent bytes are sent.
 
         Parameters
         ----------
@@ -230,7 +236,7 @@ class Reporter:
             self._sockets[row] = -1
 
     def shut(self, connection: Connection) -> None:
-        """Send nothing more to the socket of a connection.
+        """Send nothing more directly to the socket of a connection.
 
         Parameters
         ----------
@@ -242,7 +248,7 @@ class Reporter:
             self._held.pop(connection.session.row, None)
 
     def _release(self) -> None:
-        """Send reports directly again to sockets whose written bytes have been sent."""
+        """Resume sending directly to sockets whose unsent bytes have been sent."""
         for row, socket in tuple(self._held.items()):
             connection = self._connections[row]
             if connection is not None and connection.is_idle:
@@ -269,7 +275,8 @@ class Reporter:
             return
         after = repeat_after(port.timing.real)
         due, asking, wake = self.roster.due(port.time_us, now, after)
-        # A timer that is set after this call is not shorter than `MIN_TIMER_S`.
+        # Poll after `MIN_TIMER_S` at the latest: a session may set a new timer, but
+        # none shorter.
         self.wake = min(now + MIN_TIMER_S, wake)
         for row in asking.tolist():
             connection = self._connections[row]
@@ -322,8 +329,8 @@ class Reporter:
         if self._held:
             self._release()
         made = self._barrier.call(self._batch.make, due, otherwise=None)
-        # The batch failed: each session makes its own report, and a new batch replaces
-        # the broken state.
+        # Making the batch failed. Each session then makes its own report, and a new
+        # batch replaces the old one, whose state may be wrong.
         if made is None:
             self._batch, made = Batch(self.roster), np.zeros(len(due), np.bool_)
         # Bytes that go straight to the sockets do not pass the taps.
@@ -342,7 +349,7 @@ class Reporter:
                 connection.report(now, self._batch.made(row) if is_made else None)
 
     def _needs_no_more(self, rows: Any) -> Any:
-        """Return whether the made reports of rows need no other processing.
+        """Return whether encoded reports can go directly to their sockets.
 
         Parameters
         ----------
@@ -352,13 +359,14 @@ class Reporter:
         Returns
         -------
         bool or (n,) bool
-            Whether no other packets go with a report, and its socket is open.
+            Whether a report's session has no other packets to send, and its socket is
+            in `_sockets`.
         """
         is_plain = (self.roster.flags[rows] & EXTRA) == 0
         return is_plain & (self._sockets[rows] >= 0)
 
     def _send_alone(self, row: int, now: float) -> None:
-        """Send a made report that needs no other processing straight to its socket.
+        """Send an encoded report directly to its socket; see `_needs_no_more`.
 
         Parameters
         ----------
@@ -373,7 +381,8 @@ class Reporter:
         try:
             taken = os.write(int(self._sockets[row]), report)
         except OSError:
-            # The connection meets the same error, or lets the bytes wait.
+            # The connection sends the bytes again, so it gets the same error or queues
+            # them.
             taken = 0
 
         if taken < len(report):
@@ -382,7 +391,7 @@ class Reporter:
             connection.send_rest(report[taken:].tobytes())
 
     def _send_together(self, due: I8, made: B1, now: float) -> B1:
-        """Send, in one call, the reports that need no other processing.
+        """Send in one call the reports that can go directly to their sockets.
 
         Parameters
         ----------
@@ -419,11 +428,11 @@ class Reporter:
         return sent
 
     def note_pieces(self, rows: I8) -> None:
-        """Count one piece of data for each of these connections, sent without the connection."""
+        """Count one piece of data for each of these connections, which was sent directly."""
         self._pieces[rows] += 1
 
     def _count_pieces(self) -> None:
-        """Let taps count the pieces of data that were sent without the connections."""
+        """Let the taps count the pieces of data that were sent directly."""
         for row in np.flatnonzero(self._pieces).tolist():
             connection = self._connections[row]
             if connection is not None:

@@ -58,6 +58,7 @@ SOURCE: Final = "pioneer"
 CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", ignores_crowd_limit=False)
 """Caller of operations on a client's own robot."""
 MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
+"""Operations that change the map, of which all clients are notified."""
 
 
 class Client(Hashable, Protocol):
@@ -75,7 +76,7 @@ class Client(Hashable, Protocol):
 
     @property
     def facts(self) -> Callable[[], ClientFacts] | None:
-        """Function that describes the client; None if there is nothing to describe."""
+        """Function that describes the client; None for a client without a socket."""
         ...
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
@@ -86,9 +87,10 @@ class Client(Hashable, Protocol):
         name : str
             File name as it was requested.
         loaded : int
-            1 loaded, 0 unchanged and not loaded again, 2 could not be loaded.
+            1 if the map was loaded; 0 if it is unchanged and was not loaded again; 2 if
+            it could not be loaded.
         by_user : bool
-            Whether it was changed on the page, not by a client.
+            Whether a user of the page, not a client, has changed the map.
         """
         ...
 
@@ -120,7 +122,8 @@ class PioneerRequests:
     def facts(self) -> Iterator[ClientFacts]:
         """Yield descriptions of all clients, for operators."""
         for client in self._clients:
-            # A null modem has no address and no socket to describe.
+            # A client over a null modem (a pair of serial ports) has no socket to
+            # describe.
             if client.facts is not None:
                 yield client.facts()
 
@@ -163,8 +166,8 @@ class PioneerRequests:
         Parameters
         ----------
         client : Client
-            Connection of a client; also the key of the bodies and time that the client
-            holds.
+            Connection of a client. It is also the key under which the control surface
+            keeps the bodies and the simulated time that the client holds.
         """
         # The protocol has no passwords, so the address decides.
         level = Level.OWN if client.is_local else Level.CHANGE
@@ -180,7 +183,7 @@ class PioneerRequests:
     def request(self, client: Client, request: Request) -> None:
         """Execute a client's request; errors are logged.
 
-        A denied request is logged once for each client and command.
+        Denials are logged once for each client and command.
 
         Parameters
         ----------
@@ -189,7 +192,7 @@ class PioneerRequests:
         request : Request
             Decoded request (pioneer-protocol §9).
         """
-        # Map requests are the only ones with their own answer (MAPCHANGED).
+        # A map request is the only request that has an answer of its own (MAPCHANGED).
         if isinstance(request, MapRequested):
             self._load(client, request)
             return
@@ -228,8 +231,8 @@ class PioneerRequests:
         except DeniedError as error:
             client.log.warning('map "%s" not loaded: %s', shown(request.name), error)
 
-            # The protocol's answers: 0 for unchanged, 2 for a file that cannot be
-            # loaded.
+            # The protocol has no answer for a denial. 0 means that the map is
+            # unchanged, 2 (below) that the file cannot be loaded.
             client.map_changed(request.name, 0)
         except BotyardError as error:
             client.log.warning('map "%s" not loaded: %s', shown(request.name), error)
@@ -245,8 +248,8 @@ class PioneerRequests:
     def _on_operation(self, done: Done) -> None:
         """Send MAPCHANGED after map operations.
 
-        All clients get it. If the map was already loaded, only the client that
-        requested it gets MAPCHANGED.
+        All clients get it if the map has changed. If the requested map was already
+        loaded, only the client that requested it gets MAPCHANGED.
         """
         if not isinstance(done.operation, MAP_OPERATIONS):
             return
@@ -273,8 +276,8 @@ class PioneerRequests:
 class PioneerPort(Port):
     """Port of a robot for one client's session.
 
-    Commands that change more than the robot's motion pass through the control surface,
-    in their order.
+    Commands that change more than the robot's motion pass through the control surface.
+    All commands take effect in the order in which they were received.
 
     Parameters
     ----------

@@ -29,13 +29,15 @@ class Tap:
     def __init__(self, robot: str, number: int, takers: list[Taker]) -> None:
         self._robot, self._number, self._takers = robot, number, takers
         self.order = 0
-        """Number of pieces of data in the session so far."""
+        """Number of pieces of data in the session so far: calls of this tap, and
+        reports that were sent directly.
+        """
 
     def __call__(self, from_client: bool, data: bytes) -> None:
         """Pass bytes to the recorders; `True` marks bytes from the client."""
         for take in self._takers:
-            # Count also without recorders, so that the number shows whether a recording
-            # started late.
+            # Count also without recorders, so that a recording shows whether it started
+            # late.
             take(self._robot, self._number, self.order, from_client, data)
         self.order += 1
 
@@ -60,8 +62,7 @@ class PacketTaps:
         Parameters
         ----------
         take : callable
-            Receives robot, number of the session, number of the piece, direction and
-            bytes. Sessions are numbered over all robots, from 1.
+            Function of the type `Taker`. Sessions are numbered over all robots, from 1.
 
         Returns
         -------

@@ -25,9 +25,9 @@ class Lost:
     count : int
         Number of lost entries.
     sim : float
-        Simulated time after them, s.
+        Simulated time of the first entry after the gap, s.
     what : str
-        Kind of the entries, in the plural, for messages.
+        Noun for the lost entries in messages: ``lines`` or ``packets``.
     """
 
     count: int
@@ -90,8 +90,8 @@ def _of_lines(file: str) -> Iterator[Passed | Lost]:
                 if "lost" in entry
                 else _passed(entry)
             )
-        # The file may hold anything: deep nesting raises RecursionError, huge numbers
-        # ArithmeticError.
+        # The file may be damaged in any way: deep nesting raises RecursionError, huge
+        # numbers ArithmeticError.
         except (
             ValueError,
             KeyError,
@@ -100,7 +100,9 @@ def _of_lines(file: str) -> Iterator[Passed | Lost]:
             RecursionError,
         ) as error:
             raise FormatError(
-                f"not a line of a recording: {error}", file, number
+                f"not a line of a packet trace (--record-packets): {error}",
+                file,
+                number,
             ) from None
 
         yield found
@@ -118,8 +120,7 @@ def _of_recording(
                 entry = unpack_json(one.data)
                 if one.channel.topic == PACKETS:
                     yield _passed(entry)
-                # Other channels may have gaps of their own, which do not concern the
-                # packets.
+                # Ignore gaps in other channels of the recording.
                 elif entry.get("event") == "lost" and entry["lost"].get("packets"):
                     yield Lost(int(entry["lost"]["packets"]), one.time / 1e9, "packets")
             except (
@@ -131,7 +132,7 @@ def _of_recording(
                 ArithmeticError,
             ) as error:
                 raise FormatError(
-                    f"not a message of a recording: {error}", file
+                    f"not a packet message of a recording: {error}", file
                 ) from None
 
         for problem in reader.problems:

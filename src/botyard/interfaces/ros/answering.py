@@ -27,14 +27,14 @@ def answer_call(
     service : Service
         The called service.
     request : object
-        Its request message.
+        Request message of the service.
     form : callable
         Converts the response to the form for `answer`.
     answer : callable
-        Called with a bool (whether the call has succeeded), and with the response or
-        the error text.
+        Called with True and the converted response, or with False and the text of the
+        error.
     barrier : ErrorBarrier
-        Error barrier for the late part.
+        Logs exceptions of `form` and `answer` when the response arrives later.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""Poses that users of the page choose for a robot, published as RViz publishes them."""
+"""Goals and pose estimates that users of the page choose for a robot, as ROS topics.
+
+They are published as RViz publishes them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ They are those of RViz's tool "2D Pose Estimate".
 
 
 class Choice:
-    """Topic of a pose in the frame of the map, which is published when it is chosen."""
+    """Topic of a pose in the frame of the map, which is published when a user chooses the pose."""
 
     def __init__(
         self,
@@ -56,7 +59,8 @@ class Choices:
     names : Names
         Names of the robot.
     estimates : bool
-        Whether pose estimates are published; not if botyard replaces the localization.
+        Whether pose estimates are published. It is False if botyard replaces the
+        localization.
     """
 
     def __init__(self, messages: Messages, names: Names, *, estimates: bool) -> None:
@@ -70,7 +74,8 @@ class Choices:
 
         self._goals: list[Choice] = []
         self._estimates: list[Choice] = []
-        # RViz has another name in ROS 1.
+        # RViz publishes goals on ``goal_pose`` in ROS 2, and on
+        # ``move_base_simple/goal`` in ROS 1.
         for name, only in (("goal_pose", "cdr"), ("move_base_simple/goal", "ros1")):
             if names.offers("goal_pose"):
                 self._goals.append(
@@ -95,7 +100,7 @@ class Choices:
 
     @property
     def topics(self) -> list[Topic]:
-        """The topics."""
+        """All topics of goals and estimates."""
         return [one.topic for one in (*self._goals, *self._estimates)]
 
     def publish_goal(self, pose: Pose) -> None:

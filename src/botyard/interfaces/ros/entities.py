@@ -40,9 +40,10 @@ from botyard.sim.simulation import Robot
 PEDESTRIAN: Final = "walk"
 """Name of the controller that moves an obstacle like a pedestrian."""
 FRAMES: Final = frozenset(["", "map", "world"])
-"""Accepted frames of poses.
+"""Accepted names of the world's frame in requests.
 
-``world`` is the name in the standard, and ``map`` is at the same place (/tf_static).
+``world`` is its name in the standard. ``map`` has the same origin (see /tf_static), and
+an empty name means ``world``.
 """
 NORM_TOLERANCE: Final = 0.01
 """Tolerance of a quaternion's squared norm around 1, as in tf2."""
@@ -54,7 +55,7 @@ No body is that far away, and larger numbers overflow in products.
 
 
 class Entities:
-    """Answers to requests about the entities of simulation_interfaces.
+    """Description, state and search of entities, for the services of simulation_interfaces.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class Entities:
         return [*self._sim.robots, *self._sim.core.box_names]
 
     def known(self, name: Any) -> str:
-        """Return the name of an existing entity, as the engine spells it.
+        """Return a name from a request as a string, if an entity has this name.
 
         Parameters
         ----------
@@ -117,9 +118,12 @@ class Entities:
         )
 
     def _kind(self, name: str) -> BodyInfo:
-        """Return the information that a client has set on an entity, or else the model's own."""
+        """Return category, description and tags of an entity.
+
+        They are the information that a client has set, or otherwise information from
+        the model.
+        """
         said = self._control.info(name)
-        # Information that a client has set replaces the model's own.
         if said is not None:
             return said
         spec = self._spec(name)
@@ -132,7 +136,7 @@ class Entities:
             return BodyInfo(category, "box of the map", ("box",))
 
         about = spec.pioneer.subclass or spec.name
-        # Obstacles that move have a drive as well, but are not robots.
+        # Moving obstacles also have a drive, but are not robots.
         if spec.drive and spec.name != THING:
             category = Category.ROBOT
         elif spec.drive or spec.dynamics is not None:
@@ -153,7 +157,7 @@ class Entities:
         Parameters
         ----------
         name : str
-            Name of an entity that exists; the name in a request is checked before.
+            Name of an existing entity, as `known` returns it.
         """
         kind = self._kind(name)
         category = self._make("EntityCategory", category=int(kind.category))
@@ -237,7 +241,8 @@ class Entities:
         Parameters
         ----------
         filters : EntityFilters
-            Filter by name, category, tags and bounds; empty parts match all.
+            Filter by name, category, tags and bounds; an empty part matches all
+            entities.
 
         Returns
         -------
@@ -268,8 +273,7 @@ class Entities:
             raise Refused(Code.OPERATION_FAILED, f"filter: {error}") from None
 
         categories = {int(c.category) for c in filters.categories}
-        # Names are filtered before, so that descriptions are made for few entities
-        # only.
+        # After the filter by name, descriptions are made for few entities only.
         if categories or filters.tags.tags:
             kinds = {n: self._kind(n) for n in names}
             names = [
@@ -278,19 +282,19 @@ class Entities:
             names = [n for n in names if has_tags(filters.tags, kinds[n].tags)]
 
         region = _region(filters.bounds)
-        # Test the geometry last, because it costs most.
+        # Test the geometry last, because this test takes longest.
         return names if region is None else list(self._inside(names, region))
 
     def _inside(self, names: list[str], region: Region) -> Iterator[str]:
         """Yield the entities that overlap with a region.
 
-        Entities whose bounding squares do not touch the region's box are left out
-        first.
+        A fast test of bounding squares excludes most entities before the exact test.
         """
         snapshot = self._sim.snapshot
         specs = [self._spec(n) for n in names]
-        # Many bodies share a spec, so each spec is measured once. Twice the largest
-        # coordinate is more than the radius.
+        # Many bodies share a spec, so compute each size once. Twice the largest
+        # coordinate is more than the distance of any corner from the origin, √2 times
+        # it.
         sizes = {
             id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0
             for s in specs
@@ -328,14 +332,14 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
     header : std_msgs/Header
         Header, whose frame must be ``world`` or ``map``.
     pose : geometry_msgs/Pose
-        Pose, m, and an orientation about the z axis.
+        Position, m, and a unit quaternion, of which only the rotation about z counts.
     code : Code
         Result code of the error.
 
     Returns
     -------
     Pose
-        m, m, rad.
+        Position, m, and heading, rad.
 
     Raises
     ------
@@ -352,7 +356,12 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
     turn = [float(getattr(pose.orientation, axis)) for axis in "xyzw"]
     place = [float(getattr(pose.position, axis)) for axis in "xyz"]
     if not all(map(math.isfinite, (*turn, *place))):
-        raise Refused(code, "pose: expected finite numbers")
+        raise Refused(
+            code,
+            "pose: expected finite numbers, found position "
+            f"{', '.join(f'{v:g}' for v in place)}, orientation "
+            f"{', '.join(f'{v:g}' for v in turn)}",
+        )
 
     # The comparison is negated, so that NaN is refused.
     if (
@@ -380,7 +389,8 @@ def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
     Parameters
     ----------
     wanted : simulation_interfaces/TagsFilter
-        Filter of a request, which wants all or any of its tags.
+        Filter of a request: all tags must match, or at least one, by its
+        ``filter_mode``.
     tags : iterable of str
         Tags of the entity or world.
     """
@@ -391,9 +401,9 @@ def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
 
 
 def _region(bounds: Any) -> Region | None:
-    """Return the region of Bounds in the plane; None for everywhere.
+    """Return the region of Bounds in the plane; None for Bounds without limits.
 
-    Heights are not simulated, and are ignored.
+    Heights are ignored, because they are not simulated.
 
     Raises
     ------
@@ -421,7 +431,9 @@ def _region(bounds: Any) -> Region | None:
 
     values = np.array([(p.x, p.y) for p in points], np.float64)
     if np.isnan(values).any():
-        raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers, found NaN")
+        raise Refused(
+            Code.OPERATION_FAILED, "bounds: expected numbers as coordinates, found NaN"
+        )
     # Infinite bounds are valid: they mean an open side.
     corners = np.clip(values, -MAX_BOUND_M, MAX_BOUND_M).tolist()
 

@@ -1,6 +1,6 @@
 """Parameters of a robot's ROS 2 node that describe the simulation.
 
-A profile of names chooses which of them the node has
+A profile of names selects the parameters that a node has
 (`botyard.protocols.ros_messages.naming.Profile`).
 """
 
@@ -28,7 +28,7 @@ def facts(context: Context, topics: RobotTopics, names: Names) -> dict[str, Valu
     topics : RobotTopics
         Topics of the robot.
     names : Names
-        Its names.
+        Names of the robot's topics and frames, with the profile.
     """
     sim, profile = context.hub.sim, names.profile
     step = Value(lambda: sim.dt, "simulated time of a step, s")
@@ -42,11 +42,13 @@ def facts(context: Context, topics: RobotTopics, names: Names) -> dict[str, Valu
         "map_frame_id": Value(lambda: MAP, "frame of the map"),
         "publish_map_odom_tf": Value(lambda: located, "whether map → odom is sent"),
         "publish_clock": Value(lambda: context.sim_time, "whether /clock is sent"),
-        "enable_stamped_cmd_vel": Value(lambda: True, "TwistStamped; also Twist"),
+        "enable_stamped_cmd_vel": Value(
+            lambda: True, "whether cmd_vel accepts TwistStamped, in addition to Twist"
+        ),
         "publish_scan": Value(lambda: False, "whether the robot has a laser"),
         "speed_factor": Value(
             lambda: context.hub.speed,
-            "simulated per wall time; 0: as fast as possible",
+            "simulated time per wall time; 0 means as fast as possible",
             lambda factor: context.do(SetSpeed(speed=factor)),
         ),
     }

@@ -1,6 +1,6 @@
-"""Reception of the first map on a ROS topic (``-m ros:/map``).
+"""Reception of the world's map from a ROS topic (``-m ros:/map``).
 
-A map_server, for example, publishes such a map.
+A map_server, for example, publishes such a map. Only the first message counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEME: Final = "ros:"
 """Prefix of a map name that stands for a topic."""
 TYPE: Final = "nav_msgs/OccupancyGrid"
 _OVERHEAD: Final = 1 << 16
-"""Largest number of bytes of a message in addition to its cells, which have one byte each."""
+"""Largest number of bytes of a message besides its cells, of which each has one byte."""
 
 
 class FirstMap:
@@ -28,11 +28,11 @@ class FirstMap:
     Parameters
     ----------
     name : str
-        ``ros:`` and the topic's absolute name.
+        Name of the map: ``ros:`` and the topic's absolute name.
     types : Types
         Message types.
     budget : Budget
-        Reading budget of the map.
+        Limits of the map's size.
     came : callable
         Called when the map has been received.
 
@@ -79,7 +79,8 @@ class FirstMap:
     def take_cdr(self, data: bytes) -> None:
         """Accept a map message as CDR bytes.
 
-        Damaged bytes are not an error here: they appear in the message of a timeout.
+        Damaged bytes raise no error; if no valid map follows, the error of `scene`
+        reports them.
 
         Parameters
         ----------

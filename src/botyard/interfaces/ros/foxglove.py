@@ -1,6 +1,7 @@
 """ROS topics, services and parameters for Foxglove and Lichtblick (`Foxglove`).
 
-It is one transport of the graph for all clients, over Foxglove's WebSocket protocol.
+`Foxglove` is one transport of the ROS graph for all clients, over Foxglove's WebSocket
+protocol.
 Each client is a `FoxgloveSession` on the WebSocket pump of `botyard.servers`. Messages
 are CDR with ROS 2's definitions as schemas, encoded once for all clients.
 """
@@ -37,12 +38,13 @@ from botyard.protocols.rosbridge.values import Values, json_of
 from botyard.protocols.shares import Account, Shares
 
 JSON_GROWTH: Final = 4
-"""Largest ratio of a message's JSON text to its CDR, approximately.
+"""Approximate limit of the size of a message as JSON, as a multiple of its size as CDR.
 
-A text that is longer than this multiple of the CDR limit is refused unread.
+JSON text that is longer than this multiple of the limit for CDR is refused without
+parsing.
 """
 PERIOD_NS: Final = 1_000_000_000
-"""Interval at which changes of parameters by other ROS clients are looked for, ns."""
+"""Interval of checks whether other ROS clients have changed parameters, ns."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -50,18 +52,18 @@ log = logging.getLogger("botyard.ros")
 def is_hidden(name: str) -> bool:
     """Return whether ROS 2 hides a topic or service.
 
-    A part of a hidden name starts with an underscore.
+    A name is hidden if a part of it starts with an underscore.
     """
     return "/_" in name
 
 
 def ns_of(stamp: Stamp) -> int:
-    """Return a time stamp (s, ns) as ns.
+    """Convert a time stamp to nanoseconds.
 
     Parameters
     ----------
     stamp : Stamp
-        s and ns.
+        Seconds and nanoseconds.
     """
     return stamp[0] * 1_000_000_000 + stamp[1]
 
@@ -72,7 +74,7 @@ class _Channel:
     Attributes
     ----------
     readers : dict
-        Sessions that subscribe to it, as keys.
+        Sessions that subscribe to the topic, as keys; the values are None.
     """
 
     def __init__(self, described: op.Channel, type_name: str) -> None:
@@ -82,7 +84,7 @@ class _Channel:
         self.readers: dict[FoxgloveSession, None] = {}
 
     def changed(self) -> None:
-        """Notify the publishers of the topic of a new or lost reader."""
+        """Notify the publishers of the topic that a session has subscribed or unsubscribed."""
         for publication in self.publications:
             publication.changed()
 
@@ -119,7 +121,7 @@ class _Publication:
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
-        # Loop over a copy, because a client that is too slow may be dropped in the
+        # Loop over a copy: a client that reads too slowly may be removed during the
         # loop.
         for client in tuple(self.channel.readers):
             self._deliver(client, message)
@@ -193,7 +195,7 @@ class Foxglove:
     Parameters
     ----------
     graph : RosGraph
-        Its topics, services and parameters.
+        ROS graph, whose topics, services and parameters are offered.
     hub : RunLoop
         The run loop, for time.
     """
@@ -254,7 +256,8 @@ class Foxglove:
         """Offer a service of the graph to clients."""
         made = _Serving(self, next(self._numbers), node, service)
         self._services[made.described.id] = made
-        # Hidden services (of actions) would only clutter the viewer's list.
+        # Do not advertise hidden services, which belong to actions: users would not
+        # call them.
         if not is_hidden(service.name):
             for client in self._clients:
                 client.advertise_service(made.described)
@@ -326,7 +329,7 @@ class Foxglove:
         Reading it also sends changed parameters to the clients, at most once a second.
         """
         now = ns_of(self._graph.stamp())
-        # The absolute difference, because simulated time may jump back.
+        # Use the absolute difference, because simulated time may jump back.
         if abs(now - self._looked_ns) >= PERIOD_NS:
             self._looked_ns = now
             self._parameters_changed()
@@ -388,8 +391,8 @@ class Foxglove:
         Raises
         ------
         PeerError
-            The simulator does not subscribe to the topic, or not with this type, or the
-            message is damaged or too long.
+            The simulator does not subscribe to the topic or has another type for it, or
+            the message is damaged or too long.
         """
         kind = full(channel.schema_name)
         found = [one for one in self.inputs if one.entry.name == channel.topic]
@@ -430,7 +433,7 @@ class Foxglove:
                 f"foxglove: {where}: expected at most {most} bytes, found {len(payload)}"
             )
 
-        # Most clients publish CDR, which needs no schema here.
+        # A message that is not JSON is CDR; no other encodings are accepted.
         if not is_json:
             return self._types.decode_cdr(payload, kind)
         try:
@@ -447,7 +450,9 @@ class Foxglove:
         """Call a service for a client."""
         found = self._services.get(call.service)
         if found is None or is_hidden(found.service.name):
-            raise PeerError(f"foxglove: no service {call.service}")
+            raise PeerError(
+                f"foxglove: expected the id of a service, found {call.service}"
+            )
         name = found.type_name
         request = self._read(
             call.payload,
@@ -478,7 +483,8 @@ class Foxglove:
         named = {f"{node}.{name}": value for name, value in found.items()}
         return {
             name: op.Parameter(
-                # Foxglove would take 1.0, which JSON may print as 1, for an integer.
+                # Name the type of numbers: JSON may print 1.0 as 1, which Foxglove
+                # would take for an integer.
                 name,
                 value,
                 None if isinstance(value, bool | str) else "float64",
@@ -530,7 +536,7 @@ class Foxglove:
             raise PeerError(f"{where}: the parameter is read-only")
         if not 0.0 <= value <= entry.limit:
             raise PeerError(f"{where}: expected 0 … {entry.limit:g}, found {value:g}")
-        # Limits of motion are doubles, although JSON may write integers.
+        # The limits of motion are floats, but JSON may write them as integers.
         entry.put(float(value))
         self._parameters_changed()
 

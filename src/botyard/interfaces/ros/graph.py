@@ -1,7 +1,7 @@
 """ROS graph of the simulator: topics, inputs and services of the world and all robots.
 
-Any number of transports offer them. A message is made only if a transport has a
-subscriber for it, and encoded once for each wire format.
+Any number of transports carry them to clients. A message is made only if it has a
+subscriber, and is encoded once for each wire format.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ REPLACING: Final = (
     Stop,
     UnloadWorld,
 )
-"""Operations that put robots back or replace the map, so that goals are void."""
+"""Operations that reset the world or replace the map, so that robots' goals are aborted."""
 # The default of ROSARIA's parameter ``~cmd_vel_timeout``.
 CMD_VEL_TIMEOUT: Final = 0.6
-"""Time without cmd_vel messages after which a robot stops, simulated s, as real robots do."""
+"""Simulated time without cmd_vel messages after which a robot stops, s, as real robots do."""
 
 
 class RosGraph:
@@ -145,10 +145,11 @@ class RosGraph:
     sim_time : bool
         Whether stamps are simulated time, which /clock publishes, instead of wall time.
     timeout : float
-        Timeout of cmd_vel, simulated s; 0 for none.
+        Simulated time without cmd_vel messages after which a robot stops, s; 0 for no
+        timeout.
     scan_rate : float, optional
-        Rate of topics of lasers and sonar, Hz of simulated time, instead of the models'
-        rates; 0 for every step.
+        Rate of the topics of lasers and sonar, Hz in simulated time; 0 for every step.
+        By default the robots' models set the rates.
     has_nav2 : bool
         Whether robots offer the actions of Nav2.
     """
@@ -174,7 +175,7 @@ class RosGraph:
         self.profile = profile
         self.sim_time = sim_time
         self._transports: list[Transport] = []
-        # The number is below any revision, so that the first call finds the robots.
+        # −1 is below any revision, so that the first call of `_sync` adds the robots.
         self._bodies = -1
         maps = (is_localized or "map" in profile.world) if has_map is None else has_map
         self._context = Context(
@@ -189,8 +190,8 @@ class RosGraph:
             has_map=maps
             and not self._sim.scene.source.startswith(
                 "ros:"
-                # If a topic is the source of the map, another program already publishes
-                # it.
+                # If the world's map comes from a ROS topic, another program already
+                # publishes it.
             ),
             timeout=timeout,
             scan_rate=scan_rate,
@@ -203,11 +204,11 @@ class RosGraph:
         self._seen = (self._sim.snapshot, self._sim.core.feed.revision)
         """Snapshot and revision of the world at the time of the last publication."""
         self._steady: list[Offer] = []
-        """Topics with subscribers that have a message in every step."""
+        """Topics with subscribers whose messages are published in every step."""
         self._periodic: list[Offer] = []
-        """Other topics with subscribers."""
+        """Topics with subscribers whose messages have a longer period."""
         self._robots: list[RobotTopics] = []
-        """Robots of all nodes (members) of the graph."""
+        """Topics of the robots of all nodes (members) of the graph."""
         self._robot_offers = RobotOffers(self._context)
         self._world_offers = WorldOffers(
             self._context, self._members, lambda: self._robots
@@ -274,13 +275,13 @@ class RosGraph:
         Parameters
         ----------
         transport : Transport
-            Transport; one that was not added is ignored.
+            Transport. It may not have been added.
         """
         if transport in self._transports:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
-            # No remaining client could stop the robot.
+            # No client could stop the robot any more.
             if not self._transports and member.driver is not None:
                 member.driver.end()
 
@@ -312,17 +313,17 @@ class RosGraph:
         )
 
     def _changed(self) -> None:
-        """Note that a topic has gained or lost a subscriber, for the next publication."""
+        """Mark the lists of topics as stale, because a topic has gained or lost a subscriber."""
         self._stale = True
         if (
             self._hub.is_paused
-            # Update the sensors now: while the simulation is paused no step would do
-            # it, but the page shows who reads each sensor.
+            # While the simulation is paused, no step follows that would update the
+            # subscriptions to sensors, which the page shows.
         ):
             self._activate()
 
     def _refresh(self) -> None:
-        """Note that topics were added or removed, for the next publication."""
+        """Mark the lists of topics as stale, because topics were added or removed."""
         self._stale = True
 
     def _withdraw(self, member: Member, transport: Transport) -> None:
@@ -378,7 +379,8 @@ class RosGraph:
                 for transport in self._transports:
                     self._offer(member, transport)
 
-        # Robots' limits are parameters of the world's node, so they have changed.
+        # The limits of all robots are parameters of the world's node, so report their
+        # change.
         self._world_offers.parameters.events.publish()
         self._robots = [
             member.robot
@@ -397,7 +399,7 @@ class RosGraph:
     def _unique_ros_name(self, robot: str) -> str:
         """Return a unique ROS name for a robot.
 
-        ROS allows fewer characters, so different names could become equal.
+        ROS allows fewer characters in names, so different names could become equal.
         """
         taken = {
             NODE: "the simulator",
@@ -415,7 +417,7 @@ class RosGraph:
         n = 2
         while name in taken:
             name, n = f"{first}_{n}", n + 1
-        # The user would look for the robot under its own name.
+        # Warn, because the user would look for the robot under its own name.
         if name != first:
             log.warning(
                 'ROS: "%s" would have the same ROS names as %s, so it is called %s '
@@ -430,7 +432,7 @@ class RosGraph:
     # -- poses that users of the page choose
 
     def _estimate(self, robot: str, pose: Pose) -> bool:
-        """Tell the robot's programs where it is; return whether it has such a topic."""
+        """Publish the estimated pose of a robot; return whether it has a topic for this."""
         member = self._members.get(robot)
         if member is None or member.choices is None or member.robot is None:
             return False
@@ -440,7 +442,7 @@ class RosGraph:
         return True
 
     def _performed(self, done: Done) -> None:
-        """Abort goals of a world that is gone; publish goals of other interfaces."""
+        """Abort goals after a reset or a new map; publish goals from other interfaces."""
         operation = done.operation
         if isinstance(operation, REPLACING) and done.result is not False:
             self._abort_goals(operation)
@@ -448,7 +450,7 @@ class RosGraph:
             operation, (SendRobots, DockRobots)
         ):
             return
-        # A goal behind others is not yet the robot's goal.
+        # A queued goal is not yet the present goal of the robot.
         if isinstance(operation, SendRobots) and operation.queue:
             return
         for name in operation.robots:
@@ -458,12 +460,13 @@ class RosGraph:
                 continue
             x, y, *heading = program.options.get("points", ())[0]
             at = self._sim.robots[name].truth
-            # Goals of ROS have a heading: without one, it is the direction to the goal.
+            # A goal in ROS needs a heading: use the direction to the goal if it has
+            # none.
             th = heading[0] if heading else atan2(y - at.y, x - at.x)
             member.choices.publish_goal(Pose(x, y, th))
 
     def _abort_goals(self, operation: object) -> None:
-        """Abort goals of robots after they were put back, or the map was replaced."""
+        """Abort goals of robots after the world was reset or the map was replaced."""
         names = None
         if isinstance(operation, Reset):
             if not operation.starts:
@@ -495,8 +498,8 @@ class RosGraph:
 
         No step follows that would publish them.
         """
-        # The order matters: `_is_new` remembers the present state, so it is called
-        # last.
+        # The order of the conditions matters: `_is_new` remembers the present state, so
+        # call it last.
         if not self._transports or not self._hub.is_paused or not self._is_new():
             return
         self._context.data.forget()
@@ -525,11 +528,11 @@ class RosGraph:
         if not self._transports:
             return
         self._sync()
-        # Call it only to remember this state, which is published now.
+        # Call `_is_new` only to remember the present state, which is published now.
         self._is_new()
         self._context.data.forget()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
-        # Results have a timeout, and the action has no timer.
+        # Drop expired results of the action here, because the action has no timer.
         if self._world_offers.steps is not None:
             self._world_offers.steps.expire()
         for member in self._members.values():
@@ -554,8 +557,8 @@ class RosGraph:
             self._measuring.run(self._sim.fleet.measure, sensors)
         publish = self._publish
 
-        # A context manager would cost too much: this loop runs thousands of times a
-        # second.
+        # This loop runs thousands of times a second, so avoid the cost of a context
+        # manager.
         for offer in due:
             try:
                 publish(offer, stamp)
@@ -565,7 +568,7 @@ class RosGraph:
     def _activate(self) -> None:
         """Find the topics with subscribers, and unsubscribe from sensors that no topic needs."""
         self._stale = False
-        # Rebuilt from all members, which is rare; steps then only go through these
+        # Rebuild both lists from all members. This is rare; each step only uses the
         # lists.
         self._steady, self._periodic = [], []
         for member in (self._world, *self._members.values()):
@@ -597,8 +600,8 @@ class RosGraph:
                         offer
                     )
 
-        # Programs transform a scan when it arrives, so the transforms of a step come
-        # before its scans.
+        # Programs transform a scan when it arrives, so publish the transforms of a step
+        # before the scans.
         self._steady.sort(key=lambda offer: offer.topic.type_name != TRANSFORMS)
 
     def _publish(self, offer: Offer, stamp: Stamp) -> None:

@@ -23,7 +23,7 @@ from botyard.sim.simulation import Simulation
 log = logging.getLogger("botyard.ros")
 
 CELL_SIZE: Final = 0.05
-"""Edge of a cell, m; doubled until the grid has at most `MAX_CELLS`."""
+"""Least edge of a cell, m. It is doubled until the grid has at most `MAX_CELLS` cells."""
 MAX_CELLS: Final = 16_000_000
 """Largest number of cells of the grid."""
 INLINE_CELLS: Final = 1_000_000
@@ -53,7 +53,7 @@ class Job(Protocol):
         Yields
         ------
         (str, object)
-            Kind and message.
+            Kind of the message, and its content.
         """
         ...
 
@@ -76,8 +76,8 @@ class MapCells:
     host : Host
         Runs background work.
     job : callable or None
-        Creates the child process for large maps, from the name of its module; with None
-        a thread of this process does the work.
+        Creates the child process that rasterises a large map, given the name of its
+        module. With None, a thread of this process does this work.
     """
 
     def __init__(
@@ -110,7 +110,8 @@ class MapCells:
         """
         revision = self._sim.core.feed.last(Subject.MAP)
         if revision != self._map:
-            # `_done` drops the result for an older map that is still being rasterised.
+            # An older map may still be rasterised in the background; `_done` ignores
+            # its result.
             self._map, self._raster, self._begun = revision, None, False
 
         if self._raster is None and not self._begun:

@@ -51,7 +51,7 @@ class Context:
     messages : Messages
         Factory of messages.
     data : StepData
-        Arrays of a step, for the fast forms of messages.
+        Arrays of the present step, from which frequent messages are encoded fast.
     has_map : bool
         Whether the map is published.
     has_nav2 : bool
@@ -102,7 +102,7 @@ class Context:
         Parameters
         ----------
         offer : Input or Service
-            One without an operation is always offered.
+            Input or service; one that needs no operation is always offered.
         """
         return offer.operation is None or self.control.allows(ROS, offer.operation)
 
@@ -127,7 +127,7 @@ class Context:
         self.do(Place(to=((name, Pose(x, y, yaw)),)))
 
     def soon(self, act: Callable[[], None]) -> None:
-        """Call a function in the next iteration of the event loop."""
+        """Call a function in the next iteration of the event loop, after pending responses."""
 
         def work() -> Portions[None]:
             # The first portion ends here, so that the caller can send its response
@@ -188,7 +188,7 @@ class Context:
         Parameters
         ----------
         limits : Reconfigure, optional
-            Motion limits of the robot; None: its limits cannot change.
+            Motion limits of the robot; None if they cannot be changed.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class Context:
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """Topic of the graph that is offered on transports, with the state of its publication."""
+    """Topic of the graph as it is offered on transports, with its subscribers and last message."""
 
     topic: Topic
     node: str
@@ -212,7 +212,11 @@ class Offer:
     """Period of the last message, µs; see `Topic.period_at`."""
     last_version: Hashable = None
     measured_us: int = -1
-    """Simulated time of the measurement in the last message, µs, for topics with an age."""
+    """Simulated time of the measurement in the last message, µs.
+
+    Only topics with `Topic.age_us` have it: their messages contain measurements of
+    earlier steps.
+    """
     count: int = 0
     """Number of messages that were published."""
     latched: tuple[Hashable, EncodedMessage] | None = None
@@ -231,8 +235,8 @@ class Offer:
         Parameters
         ----------
         time_us : int
-            Simulated time, µs. A time before the present period is due, because time
-            may jump back.
+            Simulated time, µs. A message is also due at a time before the present
+            period, because time may jump back.
         """
         begin, end = self.period_us
         if begin <= time_us < end:
@@ -266,7 +270,7 @@ class Member:
     robot: RobotTopics | None = None
     limits: Reconfigure | None = None
     ros_name: str = ""
-    """Unique name of the robot in ROS names."""
+    """Unique part of the robot's ROS names, made of its name."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
     actions: Actions | None = None
     choices: Choices | None = None

@@ -1,7 +1,8 @@
-"""Actions of Nav2 on the simulator's own planner, for programs without a Nav2.
+"""Actions of Nav2 that the simulator itself carries out, so that no Nav2 need run.
 
 A fleet program, an adapter of Open-RMF or ``ros2 action send_goal`` finds the actions
-of a robot under Nav2's names. The controller ``go_to`` drives.
+of a robot under Nav2's names. The simulator's planner finds paths, and the controller
+``go_to`` drives the robot.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ FEEDBACK_S: Final = 0.1
 MAX_POSES: Final = 10_000
 """Largest number of poses of a path to follow."""
 MAX_PLAN_POSES: Final = 10_000
-"""Largest number of poses between the corners of a path that is sent.
+"""Largest number of interpolated poses between the corners of a path that is sent.
 
 The poses of a longer path have a larger spacing than `SPACING_M`.
 """
 SMOOTH_M: Final = 0.005
-"""Greatest distance of a path that is followed from the path of a goal, m."""
+"""Greatest deviation of the simplified path that a robot follows from the path in a goal, m."""
 METHOD: Final = "a_star_ps"
 """Method of planning: theta* takes up to 30 times as long for paths 3 % shorter."""
 _PLANNING: Final = {
@@ -61,7 +62,19 @@ _PLANNING: Final = {
 
 
 class _Codes(NamedTuple):
-    """Codes of an action: as a last resort, for frames, poses, and far places."""
+    """Error codes of an action for errors of four kinds.
+
+    Attributes
+    ----------
+    unknown : Code
+        For all other errors.
+    frame : Code
+        For an unknown frame.
+    invalid : Code
+        For an invalid pose or path.
+    outside : Code
+        For a position that is too far away.
+    """
 
     unknown: Code
     frame: Code
@@ -95,7 +108,7 @@ _CODES: Final = {
 
 
 class _Refused(Exception):
-    """A goal is refused, with a code and a text."""
+    """Reason for which a goal is refused: an error code of Nav2 and a text."""
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
@@ -103,18 +116,18 @@ class _Refused(Exception):
 
 
 class _Task(NamedTuple):
-    """Goal that the robot drives for.
+    """Goal that the robot executes now by driving.
 
     Attributes
     ----------
     goal : Goal
         The goal.
-    action : str
+            action : str
         Name of the action.
     program : object
-        Program that drives.
+        Program (controller with options) that drives the robot for this goal.
     total : int
-        Number of its poses.
+        Number of poses in the goal.
     """
 
     goal: Goal
@@ -142,7 +155,7 @@ class Nav2Actions:
     servers : list of ActionServer
         The actions.
     topics : list of Topic
-        The topic ``plan``, and those of the actions.
+        The topic ``plan``, and the topics of the actions.
     """
 
     def __init__(
@@ -211,7 +224,8 @@ class Nav2Actions:
             code = Code.NO_VALID_CONTROL if follows else self._why(trip)
             self._end(Status.ABORTED, code, trip.message)
         elif task.action == "FollowPath" and trip.state is TripState.BLOCKED:
-            # The behavior tree of a client plans again, not this action.
+            # FollowPath fails instead of planning again: its client, usually a behavior
+            # tree, does that.
             text = "the robot makes no progress on the path"
             self._end(Status.ABORTED, Code.FAILED_TO_MAKE_PROGRESS, text)
         else:
@@ -231,7 +245,7 @@ class Nav2Actions:
     # -- work of goals
 
     def _execute(self, work: Callable[[Goal], None], goal: Goal) -> None:
-        """Execute a goal; a refused goal leaves the present goal as it is."""
+        """Execute a goal. If it is refused, the present goal continues."""
         try:
             work(goal)
         except _Refused as error:
@@ -268,16 +282,16 @@ class Nav2Actions:
     def _drive(
         self, action: str, goal: Goal, total: int, refused: Code, **trip: Any
     ) -> None:
-        """Start a trip, which takes the place of the present one."""
+        """Start the trip of a new goal, and end the present goal."""
         try:
             self._c.do(GoTo(robot=self._robot.name, **trip))
         except BotyardError as error:
             raise _Refused(refused, str(error)) from None
-        # The goal before ends as in Nav2's servers, with an empty result (nav2_util,
+        # As in Nav2's servers, the replaced goal ends with an empty result (nav2_util,
         # simple_action_server.hpp).
         canceled = self._task is not None and self._task.goal.is_canceling
         status = Status.CANCELED if canceled else Status.ABORTED
-        self._end(status, Code.NONE, "" if canceled else "another goal came")
+        self._end(status, Code.NONE, "" if canceled else "a new goal has replaced it")
         if not total:
             goal.end(Status.SUCCEEDED, error_code=int(Code.NONE), error_msg="")
             return
@@ -289,7 +303,7 @@ class Nav2Actions:
             self._planned(self._robot.truth, trip.goal)
         except NoPathError as error:
             return _PLANNING[error.reason]
-        # Only bodies are in the way.
+        # A path between the walls exists, so other bodies block it.
         return Code.NO_VALID_PATH
 
     def _planned(self, start: Sequence[float], end: Sequence[float]) -> F8:
@@ -297,7 +311,7 @@ class Nav2Actions:
         robot = self._robot
         floors = robot.simulation.core.floors
         floor = floors.of(robot.spec.radius, [start[:2], end[:2]])
-        # As the controller that drives there.
+        # Use the method of `go_to`, so that the robot drives on this path.
         return floor.path(start[:2], end[:2], METHOD)
 
     def _compute(self, goal: Goal) -> None:
@@ -336,7 +350,7 @@ class Nav2Actions:
         task, self._task = self._task, None
         if task is None:
             return
-        # Another controller must not be ended.
+        # Stop only the goal's own program: another controller may drive the robot now.
         if status is not Status.SUCCEEDED and self._current() is task.program:
             self._c.do(GoTo(robot=self._robot.name, goals=()))
         task.goal.end(status, error_code=int(code), error_msg=text)
@@ -349,7 +363,7 @@ class Nav2Actions:
         has_frames: bool = True,
         is_start: bool = False,
     ) -> list[Pose]:
-        """Return poses of a request, or refuse it.
+        """Return the poses of a request; raise `_Refused` if one is invalid or too far away.
 
         Parameters
         ----------
@@ -360,7 +374,8 @@ class Nav2Actions:
         has_frames : bool
             Whether each pose states its frame.
         is_start : bool
-            Whether they are the start of a path, in place of its end.
+            Whether `messages` are the start of a path, not goals; this selects the
+            error code.
         """
         codes = _CODES[action]
         far = Code.START_OUTSIDE_MAP if is_start else codes.outside
@@ -383,7 +398,7 @@ class Nav2Actions:
             raise _Refused(_CODES[action].frame, text)
 
     def _check_place(self, pose: Sequence[float], code: Code, what: str) -> None:
-        """Refuse a place for which the costmap would have to grow far."""
+        """Refuse a position outside of the map, for which the costmap would grow too large."""
         robot = self._robot
         x0, y0, x1, y1 = robot.simulation.core.floors.extent(robot.truth)
         if not (x0 <= pose[0] <= x1 and y0 <= pose[1] <= y1):
@@ -401,11 +416,11 @@ class Nav2Actions:
             return
         self._told = now
         speed = hypot(self._robot.velocity.vx, self._robot.velocity.vy)
-        # Each action has the fields that its messages name.
+        # The feedback of each action takes the fields that its type has.
         task.goal.feedback(
             current_pose=self._stamped(self._c.stamp(), self._robot.truth),
             navigation_time=self._duration(now - trip.started),
-            # A robot that stands gives no estimate.
+            # A speed near 0 gives no estimate of the remaining time.
             estimated_time_remaining=self._duration(
                 trip.distance_left / speed if speed > 0.01 else 0.0
             ),

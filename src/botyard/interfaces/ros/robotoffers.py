@@ -41,9 +41,10 @@ class RobotOffers:
         robot : Robot
             The robot.
         ros_name : str
-            Its unique name in ROS.
+            Unique name of the robot in ROS.
         alone : bool
-            Whether it is the only robot.
+            Whether the robot is the only one in the world, so that a profile may omit
+            its namespace.
         """
         names = names_of(ros_name, self._c.profile, alone)
         port = self._c.control.do(ROS, TakeRobot(robot=robot.name))
@@ -84,7 +85,8 @@ class RobotOffers:
                     ", ".join(others),
                 )
 
-            # The conflict is only reported: ROS has no ownership of robots.
+            # Claim the robot even if another source commands it: the conflict is only
+            # logged, because ROS has no ownership of robots.
             robot.claim(SOURCE)
 
         driver = Driver(
@@ -153,7 +155,8 @@ class RobotOffers:
                 ),
             )
 
-        # Without localization by botyard, AMCL itself subscribes to this topic.
+        # Subscribe to ``initialpose`` only if botyard replaces the localization;
+        # otherwise AMCL subscribes to it.
         if self._c.data.frames.is_localized:
             moves = names.profile.moves_by_initialpose
             estimate = (
@@ -190,14 +193,16 @@ class RobotOffers:
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         limits = None
 
-        # Profiles of other programs have no limits that can be changed.
+        # Some profiles have no motion limits that clients can change, like the robots
+        # they copy.
         if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self._c.types, self._c.hub.settle)
             offered += limits.topics()
             services.append(limits.service())
 
         if (
-            # Every node of ROS 2 has parameters.
+            # A robot with a node of its own needs the services of parameters, which
+            # every ROS 2 node has.
             names.node != self._c.profile.world_node
         ):
             described = facts(self._c, topics, names)
@@ -232,7 +237,8 @@ class RobotOffers:
         """Yield the topics that command actuators."""
         for device, reader in robot.devices.items():
             for command in reader.kind.commands:
-                # Some profiles copy a certain robot, which has no such topic.
+                # A profile that copies a certain robot has only the topics of that
+                # robot.
                 if names.profile.name in command.profiles:
                     about = f"{command.about or command.name}{f', {command.unit}' if command.unit else ''}"
                     take = partial(self._command, robot.name, device, command.name)
@@ -287,14 +293,17 @@ class RobotOffers:
             float(place.position.x), float(place.position.y), yaw_of(place.orientation)
         )
         if frame not in ("", MAP) or not all(map(math.isfinite, pose)):
-            text = f'initialpose: expected finite numbers in the frame "{MAP}", found {tuple(pose)} in "{shown(frame)}"'
+            text = (
+                f'initialpose: expected finite numbers in the frame "{MAP}", found '
+                f'x, y, yaw {tuple(pose)} in the frame "{shown(frame)}"'
+            )
             log.warning("%s: %s", topics.port.name, text)
             return
 
         self.estimate(topics, pose)
 
     def estimate(self, topics: RobotTopics, pose: Pose) -> None:
-        """Set the estimated pose of a robot that botyard locates.
+        """Set the estimated pose of a robot whose localization botyard replaces.
 
         Parameters
         ----------

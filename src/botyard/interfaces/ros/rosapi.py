@@ -42,7 +42,7 @@ _VALUES: Final = {
 
 
 class TopicEntry(Protocol):
-    """Interface of a topic of the graph or of a client."""
+    """Interface of a topic that the simulator or a client publishes or subscribes to."""
 
     @property
     def name(self) -> str:
@@ -236,7 +236,8 @@ class Rosapi:
             "topics": [t.name for t in self._all_topics() if t.type_name == full(kind)]
         }
 
-    # Definitions are long, so each type is looked up once.
+    # Definitions are long, so make the definition of each type once, not for each
+    # topic.
     def _topics_and_raw_types(self) -> dict[str, Any]:
         texts: dict[str, str] = {}
         for topic in self._directory.all_topics():
@@ -341,7 +342,6 @@ class Rosapi:
     def _typedefs(self, kind: str) -> list[dict[str, Any]]:
         """Return rosapi_msgs/TypeDef of a type and of all types in it."""
         waiting, found = [kind], dict[str, dict[str, Any]]()
-        # A type may occur in several others; each is listed once.
         while waiting:
             name = waiting.pop(0)
 
@@ -357,8 +357,8 @@ class Rosapi:
                 kinds.append(inner)
                 counts.append(count)
 
-                # rosapi's examples of values: empty array, default of a primitive, or
-                # empty message.
+                # Examples of values, as in rosapi: an empty array, the default of a
+                # primitive, or an empty message.
                 examples.append(
                     "[]" if count >= 0 else _EXAMPLES.get(inner, "{}" if sort else "0")
                 )
@@ -390,7 +390,9 @@ class Rosapi:
             values, lambda is_good, response: found.append((is_good, response))
         )
         if not found or not found[0][0]:
-            raise PeerError(f"rosapi: {service} does not answer")
+            raise PeerError(
+                f"rosapi: the service {service} has failed, or did not answer at once"
+            )
         return found[0][1]
 
     def _parameter(self, name: str) -> Any:
@@ -424,7 +426,7 @@ class Rosapi:
 
         kinds = {bool: _BOOL, int: _INTEGER, float: _DOUBLE, str: _STRING}
         kind = kinds.get(type(value))
-        # Lists and objects are no ROS 2 parameters of a single value.
+        # Lists and objects are refused: only parameters with a single value can be set.
         if kind is None:
             raise PeerError(
                 "rosapi: value: expected true, false, a number or a text, found "
@@ -470,13 +472,13 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _described(field: tuple[str, Any]) -> tuple[str, bool, str, int]:
-    """Return name, whether it is a message, type, and array length of a field.
+    """Return name, whether the type is a message, type, and array length of a field.
 
-    The length is in rosapi's form: −1 is no array, 0 any length.
+    The length is in rosapi's form: −1 for no array, 0 for an array of any length.
     """
     name, kind = field
-    # The kinds of `Values.fields`: 1 and 2 are a primitive and a message, 3 and 4
-    # arrays of fixed and of any length.
+    # Codes of `Values.fields`: 1 primitive, 2 message, 3 array of fixed length, 4 array
+    # of any length.
     sort, what = int(kind[0]), kind[1]
     count = -1
     if sort > 2:

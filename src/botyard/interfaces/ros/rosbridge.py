@@ -1,7 +1,8 @@
 """ROS topics and services for clients of the rosbridge protocol (`Rosbridge`).
 
-It is one transport of the graph for all clients, and also passes on topics, services
-and actions from client to client. Each client is a `RosbridgeSession` on the WebSocket
+`Rosbridge` is one transport of the ROS graph for all clients. It also passes on topics,
+services and actions from client to
+client. Each client is a `RosbridgeSession` on the WebSocket
 pump of `botyard.servers`.
 """
 
@@ -49,7 +50,7 @@ MAX_ADVERTISED: Final = 1000
 MAX_OFFERED: Final = 100
 """Largest number of services that a client offers."""
 MAX_REQUESTS: Final = 1000
-"""Largest number of unanswered calls at the services of one client."""
+"""Largest number of unanswered calls of the services that one client offers."""
 
 
 log = logging.getLogger("botyard.ros")
@@ -143,8 +144,8 @@ class Rosbridge:
         self._actions = ClientActions()
         types.fields(
             "std_msgs/Header"
-            # Reads the types of ROS 2 now, which takes 0.5 s, and not when the first client
-            # connects.
+            # Read the types of ROS 2 now, which takes 0.5 s, instead of when the first
+            # client connects.
         )
 
     def session(self, door: Door) -> RosbridgeSession:
@@ -206,8 +207,8 @@ class Rosbridge:
         Raises
         ------
         PeerError
-            The type does not exist, differs from the channel's, or is not given or
-            known.
+            The type does not exist or differs from the channel's type, or neither the
+            client nor the channel names a type.
         """
         found = self.channels.get(resolved(name))
         kind = full(type_name) if type_name else ""
@@ -226,7 +227,8 @@ class Rosbridge:
 
         if not kind:
             raise PeerError(
-                f'rosbridge: "{shown(name, MAX_TEXT)}" has no publisher: expected its type, found none'
+                f'rosbridge: "{shown(name, MAX_TEXT)}" has no publisher with a type: '
+                "expected the field type, found none"
             )
 
         found = self.channel(resolved(name))
@@ -256,18 +258,19 @@ class Rosbridge:
             The client advertises `MAX_ADVERTISED` topics already, has no memory left,
             or names an unknown type.
         """
-        # Advertising again, for example with another type, is always possible.
+        # A topic that the client already advertises does not count: it may be
+        # advertised again, for example with another type.
         advertised = {c.name for c in self.channels.values() if client in c.writers}
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
             raise PeerError(
-                f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics"
+                f"rosbridge: a client may advertise at most {MAX_ADVERTISED} topics"
             )
 
         channel, kind = self._typed(topic, type_name, publishes=True)
         try:
             client.keep(cost(channel.name, kind))
-        # The channel may have been created just for this client, which has no memory
-        # left for it.
+        # The client has no memory left, so remove the channel if it was created for
+        # this client.
         except PeerError:
             self.remove_unused(channel)
             raise
@@ -304,7 +307,8 @@ class Rosbridge:
                 f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised and has no subscriber'
             )
 
-        # Check the size first: to make the message costs much more than its text.
+        # Check the size first, because making the message takes much longer than
+        # receiving it.
         limits = [JSON_GROWTH * one.entry.limit for one in channel.inputs]
         if limits and size > min(limits):
             raise PeerError(
@@ -318,7 +322,8 @@ class Rosbridge:
             if one.type_name == kind:
                 one.entry.take(message)
 
-        # Messages of a further type are for the simulator's own inputs only.
+        # Readers get only messages of the topic's type. The simulator may also accept
+        # other types.
         if channel.readers and kind == channel.type_name:
             plain = self.values.plain
             channel.deliver(
@@ -375,13 +380,14 @@ class Rosbridge:
         PeerError
             Too many calls wait for the service's client.
         """
-        # Many clients together must not fill the buffers of one server.
+        # Many callers together must not fill the memory of the one client that answers.
         if (
             sum(one.client is offered.client for one, _ in self._requests.values())
             >= MAX_REQUESTS
         ):
             raise PeerError(
-                f"rosbridge: {offered.name}: expected at most {MAX_REQUESTS} unanswered calls"
+                f"rosbridge: {offered.name}: expected at most {MAX_REQUESTS} unanswered calls of "
+                f"its client's services, found {MAX_REQUESTS}"
             )
 
         ident = f"{offered.name}:{next(self._numbers)}"
@@ -404,7 +410,8 @@ class Rosbridge:
         Raises
         ------
         PeerError
-            Another node offers the service, or the client offers `MAX_OFFERED` already.
+            Another node offers the service, or the client already offers `MAX_OFFERED`
+            services.
         """
         name = resolved(service)
         other = self.offered.get(name)
@@ -423,12 +430,12 @@ class Rosbridge:
             >= MAX_OFFERED
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_OFFERED} services of a client"
+                f"rosbridge: a client may offer at most {MAX_OFFERED} services"
             )
 
         made = _Offered(client, service, service_name(type_name))
-        # Charge the new service before the old one is released: if memory is short, an
-        # error leaves the old service in place.
+        # Account for the memory of the new service before the replaced one is released:
+        # if memory is short, an error leaves the old service in place.
         client.keep(made.room)
         if other is not None:
             client.forget(other.room)
@@ -548,7 +555,7 @@ class Rosbridge:
         topic : str
             Name that was used to subscribe.
         reader : Reader
-            Its reader. Without a subscription nothing happens.
+            Reader that subscribed. Without a subscription nothing happens.
         """
         channel = self.channels.get(resolved(topic))
         if channel is not None:

@@ -19,13 +19,13 @@ from botyard.protocols.shares import cost
 MAX_ACTIONS: Final = 100
 """Largest number of actions that a client serves."""
 MAX_SERVED_GOALS: Final = 1000
-"""Largest number of unfinished goals at the actions of one client."""
+"""Largest number of unfinished goals at the actions that one client serves."""
 MAX_SENT_GOALS: Final = 100
 """Largest number of a client's unfinished goals at actions of other clients."""
 
 
 class _Action:
-    """Action that a client serves: its absolute name, and the name that the client uses."""
+    """Action that a client serves. `said` is the name that the client uses."""
 
     def __init__(
         self, server: RosbridgeSession, name: str, said: str, type_name: str
@@ -61,7 +61,7 @@ class ClientActions:
     def __init__(self) -> None:
         self._actions: dict[str, _Action] = {}
         self._goals: dict[str, _Goal] = {}
-        """Unfinished goals, by the ids that the serving clients use."""
+        """Unfinished goals, by the ids under which they were passed to the serving clients."""
         self._numbers = itertools.count(1)
 
     @property
@@ -100,12 +100,12 @@ class ClientActions:
             >= MAX_ACTIONS
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_ACTIONS} actions of a client"
+                f"rosbridge: a client may serve at most {MAX_ACTIONS} actions"
             )
 
         action = _Action(client, name, said, action_name(type_name))
-        # Charge the new action before the old one is released: at the limit nothing
-        # changes.
+        # Account for the memory of the new action before the replaced one is released:
+        # if memory is short, an error leaves the old action in place.
         client.keep(action.room)
         if other is not None:
             client.forget(other.room)
@@ -117,7 +117,7 @@ class ClientActions:
         Parameters
         ----------
         client : RosbridgeSession
-            Client that serves the action; for other clients nothing happens.
+            Client that serves the action. For another client the call does nothing.
         name : str
             Absolute name of the action.
         """
@@ -155,26 +155,31 @@ class ClientActions:
             )
 
         if self._of(client, name, request.id) is not None:
-            raise PeerError("rosbridge: a goal with this id has not ended yet")
+            raise PeerError(
+                f"rosbridge: {name}: expected an id without an unfinished goal, found "
+                f'"{shown(request.id, MAX_TEXT)}"'
+            )
         if (
             sum(goal.client is client for goal in self._goals.values())
             >= MAX_SENT_GOALS
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_SENT_GOALS} unfinished goals"
+                f"rosbridge: a client may have at most {MAX_SENT_GOALS} unfinished goals"
             )
 
-        # Many clients together must not fill the buffers of one server.
+        # Many clients together must not fill the memory of the one client that serves
+        # the action.
         if (
             sum(goal.action.server is action.server for goal in self._goals.values())
             >= MAX_SERVED_GOALS
         ):
             raise PeerError(
-                f"rosbridge: {name}: expected at most {MAX_SERVED_GOALS} unfinished goals"
+                f"rosbridge: {name}: expected at most {MAX_SERVED_GOALS} unfinished goals at the "
+                f"actions of its client, found {MAX_SERVED_GOALS}"
             )
 
-        # Clients choose their own ids, which may be equal; the server needs unique
-        # ones.
+        # Clients choose the ids of their goals, so two clients may use the same id. The
+        # server gets unique ids.
         ident = f"{name}:{next(self._numbers)}"
         goal = _Goal(client, kept(request), action)
         client.keep(goal.room)
@@ -192,9 +197,7 @@ class ClientActions:
         return goal
 
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
-        """Return the id by which the server knows a client's goal; None if there is no such
-        goal.
-        """
+        """Return the id under which a client's goal was passed on; None without such a goal."""
         sought = (client, name, ident)
         return next(
             (
@@ -215,7 +218,7 @@ class ClientActions:
         name : str
             Absolute name of the action.
         ident : Id
-            Id with which the client sent it.
+            Id with which the client sent the goal.
 
         Returns
         -------
@@ -234,7 +237,7 @@ class ClientActions:
         Raises
         ------
         PeerError
-            The server does not read its messages.
+            Too many messages wait for the serving client, which does not read them.
         """
         goal = self._goals[ident]
         # A client may repeat its cancellation.
@@ -243,7 +246,7 @@ class ClientActions:
             goal.is_cancelled = True
 
     def _served(self, server: RosbridgeSession, ident: str) -> _Goal:
-        """Return a goal at an action of a client, by the id that the client uses."""
+        """Return an unfinished goal by the id under which it was passed to its server."""
         goal = self._goals.get(ident)
         if goal is None or goal.action.server is not server:
             raise PeerError(
@@ -331,8 +334,8 @@ class ClientActions:
         for ident in [
             ident for ident, goal in self._goals.items() if goal.client is client
         ]:
-            # A server that does not read learns from the goal's result that no client
-            # waits for it.
+            # If the server reads too slowly, the cancellation is lost. The later result
+            # of the goal is then refused.
             with contextlib.suppress(PeerError):
                 self._cancel(ident)
 

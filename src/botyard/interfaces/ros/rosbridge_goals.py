@@ -1,4 +1,4 @@
-"""Goals that clients of rosbridge send to actions of the graph.
+"""Goals that clients of rosbridge send to actions of the simulator.
 
 A goal uses the three services and the feedback topic of a ROS 2 action.
 """
@@ -79,13 +79,13 @@ class Bridge(Protocol):
         topic : str
             Name that was used to subscribe.
         reader : Reader
-            Its reader.
+            Reader that subscribed.
         """
         ...
 
 
 class _Goal:
-    """Goal of a client that has not ended."""
+    """Unfinished goal of a client."""
 
     def __init__(
         self, client: RosbridgeSession, request: SendActionGoal, action: str
@@ -103,7 +103,7 @@ class _Goal:
 
 
 class Goals:
-    """Unfinished goals of clients at actions of the graph.
+    """Unfinished goals of clients at actions of the simulator.
 
     Parameters
     ----------
@@ -145,15 +145,19 @@ class Goals:
                 f"rosbridge: {action}: expected {kind}, found {shown(request.action_type, MAX_TEXT)}"
             )
 
-        # The id is the client's only handle for feedback, result and cancellation.
+        # Feedback, result and cancellation name the goal by this id only, so it must be
+        # unique.
         if self._of(client, action, request.id) is not None:
-            raise PeerError("rosbridge: a goal with this id has not ended yet")
+            raise PeerError(
+                f"rosbridge: {action}: expected an id without an unfinished goal, found "
+                f'"{shown(request.id, MAX_TEXT)}"'
+            )
         if (
             sum(goal.client is client for goal in self._goals.values())
             >= MAX_CLIENT_GOALS
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_CLIENT_GOALS} unfinished goals"
+                f"rosbridge: a client may have at most {MAX_CLIENT_GOALS} unfinished goals"
             )
 
         # rosbridge accepts values as an object, or as a list in the order of the
@@ -169,8 +173,8 @@ class Goals:
             )
 
         goal = _Goal(client, kept(request), action)
-        # Charge the memory before the goal is stored: over its limit the client gets an
-        # error.
+        # Account for the memory first: a client over its limit gets an error, and
+        # nothing is stored.
         client.keep(goal.room)
         # Store the goal before the request, which may be answered at once.
         self._goals[goal.uuid] = goal
@@ -236,7 +240,8 @@ class Goals:
     def _forget(self, goal: _Goal) -> None:
         del self._goals[goal.uuid]
         goal.client.forget(goal.room)
-        # The topic is read as long as one goal of this action needs it.
+        # Unsubscribe from the feedback topic when no other goal of this action needs
+        # it.
         if not any(
             g.action == goal.action and g.request.feedback for g in self._goals.values()
         ):
@@ -257,7 +262,7 @@ class Goals:
         message : Outgoing
             Feedback with the goal's id of 16 bytes.
         latched, queue
-            Not used: feedback has neither a last value nor its own queue.
+            Not used: each feedback is passed on at once.
         """
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
         if goal is not None and goal.request.feedback:
@@ -273,7 +278,7 @@ class Goals:
         action : str
             Absolute name of the action.
         ident : Id
-            Id with which the client sent it.
+            Id with which the client sent the goal.
 
         Raises
         ------
@@ -291,8 +296,8 @@ class Goals:
     def _cancel(self, goal: _Goal) -> None:
         service = self._bridge.services.get(goal.action + CANCEL)
         if service is not None:
-            # The result of the goal shows whether it was cancelled, so this response is
-            # ignored.
+            # Ignore the response to the cancellation: the goal's result shows whether
+            # it was cancelled.
             service.call(
                 {"goal_info": {"goal_id": goal.goal_id, "stamp": {}}},
                 lambda _is_good, _response: None,

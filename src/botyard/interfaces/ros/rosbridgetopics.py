@@ -15,11 +15,12 @@ from botyard.protocols.rosbridge.values import Values
 CLIENTS: Final = "/rosbridge_websocket"
 """Name of the node to which the clients' topics and services belong, as in rosbridge_server."""
 RELAY_QUEUE: Final = 10
-"""Queue length of a slow subscriber for messages of other clients."""
+"""Number of messages of other clients that may wait for a slow subscriber of a topic."""
 JSON_GROWTH: Final = 4
-"""Largest ratio of a message's JSON text to its CDR, approximately.
+"""Approximate limit of the size of a message as JSON, as a multiple of its size as CDR.
 
-A text that is longer than this multiple of the CDR limit is refused unread.
+JSON text that is longer than this multiple of the limit for CDR is refused without
+parsing.
 """
 
 
@@ -58,13 +59,13 @@ class Bridge(Protocol):
         Parameters
         ----------
         channel : Channel
-            The topic; one in use stays.
+            The topic. If it has a publisher or a subscriber, nothing happens.
         """
         ...
 
 
 class Reader(Protocol):
-    """Interface of a reader of a topic: a session, or the goals that wait for feedback."""
+    """Interface of a reader of a topic: a client's session, or `Goals` for feedback of actions."""
 
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
@@ -78,8 +79,8 @@ class Reader(Protocol):
         message : Outgoing
             Message, encoded once for each form.
         latched : bool
-            Whether the topic is latched: its message passes any throttling, because it
-            may be the last one.
+            Whether the topic is latched. Throttling then does not drop the message,
+            because it may be the last one.
         queue : int
             Number of messages of the topic that may wait for the reader.
         """
@@ -126,7 +127,7 @@ class Channel:
         return [one.node for one in self.inputs] + ([CLIENTS] if self.readers else [])
 
     def changed(self) -> None:
-        """Notify the publishers of the topic of a new or lost reader."""
+        """Notify the publishers of the topic that a reader was added or removed."""
         for publication in self.publications:
             publication.changed()
 
@@ -145,7 +146,7 @@ class Channel:
             Number of messages of the topic that may wait for each reader; the default
             is for messages from client to client.
         """
-        # Loop over a copy, because a client that is too slow may be dropped in the
+        # Loop over a copy: a client that reads too slowly may be removed during the
         # loop.
         for reader, name in tuple(self.readers):
             reader.deliver(name, message, latched=latched, queue=queue)
@@ -200,7 +201,7 @@ class BridgePublication:
         client : Reader
             New subscriber.
         name : str
-            Name that it used, which may lack the leading slash.
+            Name used in the subscription, which may lack the leading slash.
         """
         last = self._fresh() if self.topic.latched else None
         if last is not None:
@@ -212,7 +213,8 @@ class BridgePublication:
         if self._last is not None and self._last[0] is message:
             return self._last[1]
         values = self._bridge.values
-        # Lambdas, because a subscriber may need the values, the CDR, or both.
+        # Functions make the forms on demand, because subscribers may need the values,
+        # the CDR, or both.
         made = Outgoing(
             lambda: values.plain(message.message, self._type),
             lambda: message.cdr,

@@ -77,7 +77,7 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
 }
 """Main operation of each service that changes the simulation, by name of the service.
 
-Read-only callers are not offered these services.
+A caller without permission for the operation is not offered the service.
 """
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the standard has no such service; ROS programs use the simulator's own "
@@ -135,8 +135,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
 """Operations for which simulation_interfaces has no service, each with the reason."""
 CUSTOM_INFO: Final = (
     f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are "
-    "ignored; accelerations are reported as zero; "
-    "robots of the command line stay when the world changes; time never goes back"
+    "ignored; accelerations are reported as zero; robots that were given on the command "
+    "line remain when the world changes; simulated time never goes back"
 )
 
 Answer = dict[str, Any]
@@ -287,7 +287,7 @@ class RosSimulator:
     def _service(
         self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str
     ) -> Service:
-        # The service's name in the standard: its type in snake case.
+        # In the standard, the name of a service is its type in snake case.
         path = snake_case(name)
         response = f"{PACKAGE}/srv/{name}_Response"
         # The response of this service has no result field.
@@ -387,8 +387,9 @@ class RosSimulator:
         )
         accelerates = accelerates and bool(getattr(request, "set_acceleration", True))
 
-        # The standard demands an error for static entities; for others the request
-        # succeeds with a remark.
+        # The standard requires an error for an acceleration of a static entity. For
+        # other entities the request succeeds, with a remark that accelerations are
+        # ignored.
         if accelerates and not self._control.is_movable(name):
             raise Refused(
                 Code.OPERATION_FAILED,
@@ -500,7 +501,8 @@ class RosSimulator:
             raise Refused(Code.STATE_TRANSITION_ERROR, text)
 
         self._check_world()
-        # The standard demands an error in place of a change without effect.
+        # The standard requires an error if the simulation is already in the wanted
+        # state.
         if wanted == self._present:
             raise Refused(
                 Code.ALREADY_IN_TARGET_STATE,
@@ -582,7 +584,7 @@ class RosSimulator:
         return {}
 
     def _features(self, _request: Any) -> Answer:
-        # Read-only callers see only the features that they can use.
+        # List only the features that the caller's permissions allow.
         may_change = self._control.allows(self._caller, Level.CHANGE)
         features = self._make(
             "SimulatorFeatures",
@@ -598,7 +600,7 @@ class RosSimulator:
 def with_steps(act: Callable[[], Any]) -> Any:
     """Call a function; report a running simulation as `Code.OPERATION_FAILED`.
 
-    The standard demands this code for steps, instead of the code for a wrong state.
+    The standard requires this code for steps, instead of the code for a wrong state.
     """
     try:
         return act()

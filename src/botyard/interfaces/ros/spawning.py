@@ -1,6 +1,6 @@
-"""Requests of simulation_interfaces that add robots of the library's models (spawning).
+"""Services of simulation_interfaces that add robots of known models (spawning).
 
-A request spawns one robot or many.
+A request spawns one robot or several robots.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _REASONS: Final[tuple[tuple[type[BotyardError], Code], ...]] = (
     (FormatError, Code.RESOURCE_PARSE_ERROR),
     (ModelError, Code.NOT_FOUND),
 )
-"""Result codes of errors when a robot is added, by class; the first matching class counts."""
+"""Result codes for errors of adding a robot, by class of the error; the first match counts."""
 
 Answer = dict[str, Any]
 
 
 @contextmanager
 def _reasons() -> Iterator[None]:
-    """Convert errors in the block, from adding a robot, to the result codes of SpawnEntity."""
+    """Convert errors of adding a robot in the block to `Refused` with codes of SpawnEntity."""
     try:
         yield
     except BotyardError as error:
@@ -161,8 +161,8 @@ class Spawning:
                 f"{len(request.spawn_requests)}",
             )
 
-        # Invalid requests keep their place, so that the results are in the order of the
-        # requests.
+        # Store the error of an invalid request in its place, so that the results are in
+        # the order of the requests.
         wanted: list[AddRobot | Refused] = []
         for one in request.spawn_requests:
             try:
@@ -223,11 +223,12 @@ def _addition(request: Any) -> AddRobot:
         if resource.resource_string:
             raise Refused(
                 Code.UNSUPPORTED_FORMAT,
-                "resource_string is not supported: expected a model in uri",
+                f"resource_string: not supported; give the model in uri, for example {SCHEME}p3dx",
             )
 
         raise Refused(
-            Code.NO_RESOURCE, f"uri: expected a model, for example {SCHEME}p3dx"
+            Code.NO_RESOURCE,
+            f"uri: expected a model, for example {SCHEME}p3dx, found none",
         )
 
     model = uri.removeprefix(SCHEME)
@@ -237,13 +238,17 @@ def _addition(request: Any) -> AddRobot:
         )
 
     if not name and not rename:
-        raise Refused(Code.NAME_INVALID, "name: expected a name, or allow_renaming")
+        raise Refused(
+            Code.NAME_INVALID,
+            "name: expected a name, or allow_renaming true, found an empty name",
+        )
     name = name or space
     # Each robot's topics are under its own name, so another namespace is impossible.
     if space not in ("", name):
         raise Refused(
             Code.NAMESPACE_INVALID,
-            "entity_namespace: expected the robot's name, which is the prefix of its topics",
+            "entity_namespace: expected the robot's name, which is the prefix of its topics, or an "
+            f'empty text, found "{shown(space)}"',
         )
 
     pose = wanted_pose(

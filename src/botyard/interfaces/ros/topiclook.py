@@ -1,4 +1,4 @@
-"""Topics of the ROS graph for operators, with their last messages as text (`GraphTopics`)."""
+"""Topics of the ROS graph for operators (users of the page), with last messages as text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 
 LOOK_S: Final = 5.0
-"""Wall time after which a topic that no operator looks at is unsubscribed, s."""
+"""Wall time after an operator's last request for a topic until it is unsubscribed, s."""
 MAX_LOOKS: Final = 16
-"""Largest number of topics that are looked at; further ones replace the oldest."""
+"""Largest number of topics that operators look at; a further topic replaces the oldest."""
 MAX_ITEMS: Final = 24
 """Largest number of items of a list that are shown."""
 MAX_TEXT: Final = 2000
-"""Longest text in a message that is shown, characters."""
+"""Longest string field of a message that is shown, characters; longer ones are cut."""
 MAX_SHOWN: Final = 20_000
-"""Longest text of a message, characters."""
+"""Longest text of a whole message, characters; longer texts are cut."""
 
 
 class _Look:
@@ -44,7 +44,7 @@ class _Look:
         self._owner, self.topic = owner, topic
         self._fresh, self.changed = fresh, changed
         self.until = 0.0
-        """Wall time at which the look ends, s; 0: no operator looks."""
+        """Wall time at which the subscription ends, s; 0 without a subscription."""
         self.text: str | None = None
         owner.looks[topic.name] = self
 
@@ -63,7 +63,7 @@ class _Look:
         self.text = text_of(message)
 
     def start(self, until: float) -> None:
-        """Look until a wall time, s."""
+        """Subscribe to the topic until a wall time, s."""
         was_wanted, self.until = self.is_wanted, until
         if not was_wanted:
             self.changed()
@@ -72,7 +72,7 @@ class _Look:
                 self.send(last)
 
     def end(self) -> None:
-        """End the look, and forget the message."""
+        """Unsubscribe from the topic, and forget the last message."""
         if self.is_wanted:
             self.until, self.text = 0.0, None
             self.changed()
@@ -189,7 +189,8 @@ def text_of(message: EncodedMessage) -> str:
 def _short(value: Any) -> Any:
     """Return a part of a message as JSON data; of long lists only the first items."""
     if is_dataclass(value):
-        # The message classes also have the name of their type as a field.
+        # Fields that start with two underscores hold the name of the type, and are left
+        # out.
         names = [f.name for f in fields(value) if not f.name.startswith("__")]
         return {name: _short(getattr(value, name)) for name in names}
     if isinstance(value, (bytes, bytearray, memoryview)):

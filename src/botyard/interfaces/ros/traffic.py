@@ -2,8 +2,8 @@
 
 Supervisors written for the MMRS Simulator work unchanged (mmrs.md §8). ``critical_points``
 and ``release_points`` are published, and ``move_permissions`` is subscribed to. All
-three are std_msgs/Int16 with a robot's id. There is no transport and no clock here:
-time is an argument, s of wall time (`botyard.servers.ros.trafficros`).
+three are std_msgs/Int16 with a robot's id. The module has no clock: wall time, s, is an
+argument. `botyard.servers.ros.trafficros` adds the transports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NODE: Final = "simulator"
 QUEUE: Final = 1000
 """Length of the queue of a slow subscriber, as in the MMRS Simulator."""
 MAX_ID: Final = 32767
-"""Greatest robot id, because messages have an Int16."""
+"""Greatest robot id that fits into std_msgs/Int16."""
 
 log = logging.getLogger("botyard.traffic")
 
@@ -165,18 +165,18 @@ class TrafficNode:
         self._inputs.append(transport.listen(self.node, entry))
 
     def _changed(self) -> None:
-        """Note new subscribers, which must get the pending requests again."""
+        """Mark pending requests to be sent again if the topic has a new subscriber."""
         wanted = sum(p.is_wanted for p in self._publications["critical_points"])
         self._resend |= wanted > self._wanted
         self._wanted = wanted
 
-    # Queue permissions, because messages may arrive in the middle of a step.
+    # Only queue the permissions: messages may arrive in the middle of a step.
     def _take(self, message: Any) -> None:
         self._arrived.append(int(message.data))
 
     def _publish(self, name: str, robot: int) -> None:
-        # `check_ids` has checked the ids at the start; a larger id would be another
-        # robot's number.
+        # `check_ids` has refused runs with larger ids at the start. In an Int16, a
+        # larger id would become the id of another robot.
         if robot > MAX_ID:
             return
         topic = Topic(
@@ -219,8 +219,8 @@ class TrafficNode:
         speed : float
             Simulated time per wall time.
         idle_limit : float
-            Time without motion and permissions after which the run counts as a
-            deadlock, s of wall time; 0 for never.
+            Wall time without motion and permissions after which the run counts as a
+            deadlock, s; 0 for never.
         """
         self._traffic, self._begin, self._idle_since = traffic, now, now
         self._speed, self._idle_limit, self._resend = speed, idle_limit, False
@@ -243,7 +243,8 @@ class TrafficNode:
         traffic = self._traffic
         assert traffic is not None
         ending = traffic.advance((now - self._begin) * self._speed)
-        # Permissions may be useless, but they show that the supervisor is alive.
+        # Even a permission without effect shows that the supervisor works, so it
+        # restarts the idle time.
         if self._arrived:
             self._permit(traffic)
             self._idle_since = now
@@ -254,7 +255,7 @@ class TrafficNode:
                 for _ in range(count):
                     self._publish("critical_points", robot)
 
-        # The time without motion starts when the last robot stops.
+        # While a robot moves or a permission is queued, the idle time restarts.
         if not traffic.is_idle:
             self._idle_since = now
         if (

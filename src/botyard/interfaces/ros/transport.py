@@ -47,8 +47,8 @@ class EncodedMessage:
     def message(self) -> Any:
         """Message as an object of its ROS 1 class.
 
-        Like the bytes, it describes the present state, so read all three forms before
-        the next step.
+        The forms `message`, `ros1` and `cdr` are made on demand from the present state,
+        so read them before the next step.
         """
         # With a fast encoder the message is made only for transports that need it.
         if self._message is None:
@@ -89,21 +89,22 @@ class Publication(Protocol):
     def is_wanted(self) -> bool:
         """Whether a message of the topic is needed.
 
-        It is needed for a subscriber, or if the transport keeps the last message for
-        late joiners.
+        A message is needed if the topic has a subscriber, or if the transport keeps the
+        last message for later subscribers.
         """
         ...
 
     @property
     def reader_count(self) -> int:
-        """Number of readers, as far as the transport knows it."""
+        """Number of readers; a transport that does not know it returns its best estimate."""
         ...
 
     @property
     def replays_latched(self) -> bool:
-        """Whether new subscribers get a latched message at once.
+        """Whether a new subscriber of a latched topic gets the present message at once.
 
-        Otherwise the transport keeps the last message for late joiners.
+        If it is False, the transport itself keeps the last message for later
+        subscribers.
         """
         ...
 
@@ -183,7 +184,7 @@ class Transport(Carrier, Protocol):
 
     @property
     def mixes_types(self) -> bool:
-        """Whether inputs of one name may have different types, as in ROS 2.
+        """Whether inputs of the same topic name may have different types, as in ROS 2.
 
         Otherwise only the first input of a name is subscribed to.
         """

@@ -45,22 +45,22 @@ from botyard.protocols.ros_messages.transforms import Transforms
 class LogLines(logging.Handler):
     """Log handler that keeps warnings and errors for /rosout of ROS 1 and ROS 2.
 
-    Two ring buffers hold the entries; an entry states whether it is an error, and the text.
+    Two ring buffers, `ros1` and `ros2`, hold the lines as (whether it is an error,
+    text).
     """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        # Lines that are logged faster than they are published push out the oldest
-        # lines.
+        # The buffers are bounded: if lines are logged faster than published, the oldest
+        # are lost.
         self.ros1: deque[tuple[bool, str]] = deque(maxlen=100)
         self.ros2: deque[tuple[bool, str]] = deque(maxlen=100)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append a log line to both buffers."""
-        # The text is cut: a line of the log may quote input of a peer.
+        # Cut the text, because a line may quote long input of a client.
         line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
-        # One buffer for each version, because each topic empties its buffer at its own
-        # rate.
+        # Each ROS version has its own topic, which empties its own buffer.
         self.ros1.append(line)
         self.ros2.append(line)
 
@@ -81,7 +81,7 @@ def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
     # A dictionary would silently keep the last rate of a pattern.
     if len(set(topics)) < len(topics):
         raise ArgumentError(
-            "rate_topics: expected different patterns, found a pattern twice"
+            f"rate_topics: expected different patterns, found one twice in {', '.join(topics)}"
         )
     return dict(zip(topics, rates, strict=True)) or None
 
@@ -145,8 +145,8 @@ class WorldOffers:
                 "warnings and errors",
                 queue=100,
                 only="cdr",
-                # rclcpp and rclpy offer /rosout as transient local, and late
-                # subscribers expect old lines.
+                # Keep old lines for later subscribers, as rclcpp and rclpy do (QoS
+                # transient local).
                 is_kept=True,
             ),
         ]
@@ -198,7 +198,8 @@ class WorldOffers:
                 ROS,
             )
             services += standard.services()
-            # Without the right to step, every goal would fail.
+            # Offer the action only with the permission to step: otherwise every goal
+            # would fail.
             if self._c.control.allows(ROS, StepNow):
                 self.steps = standard.action(wall.monotonic, self._c.soon)
                 services += self.steps.services
@@ -217,8 +218,8 @@ class WorldOffers:
                 )
             )
 
-        # Filter the offers at the end, so that one place decides which offers the
-        # rights of ROS allow.
+        # Filter the offers here, so that one place decides which of them ROS has
+        # permission for.
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         services = [s for s in services if self._c.is_allowed(s)]
         return Member(node, [Offer(t, node) for t in topics], inputs, services)
@@ -532,7 +533,8 @@ class WorldOffers:
         return self._c.messages.diagnostics(stamp, [self._health(), *robots])
 
     def _reset(self) -> None:
-        # Subscribers of /clock may miss a jump; they find its number in /diagnostics.
+        # A subscriber of /clock may miss a jump of time; /diagnostics has the number of
+        # jumps.
         self._resets += 1
 
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:

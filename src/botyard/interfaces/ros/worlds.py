@@ -21,9 +21,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.placement_warnings import doubtful_places
 
 SCHEME: Final = "botyard://"
-"""URI scheme of resources with a name: models of robots, and maps.
+"""URI scheme of the simulator's own resources: models of robots, and maps, by name.
 
-The maps are in the folders from which clients may load them.
+Maps are found in the folders from which clients may load maps.
 """
 FILES: Final = "file://"
 SHIPPED: Final = "shipped"
@@ -32,7 +32,10 @@ _REASONS: Final[Mapping[str, Code]] = {
     "NoSuchMapError": Code.NOT_FOUND,
     "UnknownFormatError": Code.WORLD_UNSUPPORTED_FORMAT,
 }
-"""Result codes of reading errors, by class name; other errors are WORLD_PARSE_ERROR."""
+"""Result codes for errors of reading a map, by class name of the error.
+
+Other errors have the code WORLD_PARSE_ERROR.
+"""
 
 Answer = dict[str, Any]
 
@@ -150,7 +153,8 @@ class Worlds:
         Raises
         ------
         Refused
-            The request names no world, or demands failure on unsupported elements.
+            The request names no world, or its field ``fail_on_unsupported_element`` is
+            true.
         """
         resource = getattr(
             # Version 1.x has the fields of the resource in the request itself.
@@ -171,8 +175,8 @@ class Worlds:
 
             name, data = _file_name(text), text.encode()
 
-        # Readers only log elements that they skip, so the promise of this field cannot
-        # be kept.
+        # Readers of maps log unsupported elements and skip them, so loading cannot fail
+        # because of them, as this field requires.
         if request.fail_on_unsupported_element:
             raise Refused(
                 Code.FEATURE_UNSUPPORTED,
@@ -188,7 +192,7 @@ class Worlds:
         return then(loading, answer)
 
     def _doubts(self) -> str:
-        """Return warnings about robots that do not fit the new world.
+        """Return a warning about robots that collide with the new world, or are outside of it.
 
         These robots keep their start poses, which may be inside an obstacle.
         """
@@ -237,14 +241,14 @@ def other_sources(sources: Any) -> str:
     Parameters
     ----------
     sources : sequence of str
-        Sources of a request, of which the first ten are named.
+        Sources of a request; the remark names the first ten.
     """
     names = [shown(source, 60) for source in sources[:10]]
     return f"these sources are ignored: {', '.join(names)}" if names else ""
 
 
 def _tags(name: str, shipped: bool) -> tuple[str, ...]:
-    """Return the tags of a map: its format, and whether the package contains it."""
+    """Return the tags of a map: its file suffix, and `SHIPPED` for a map of this package."""
     kind = PurePath(name).suffix.removeprefix(".").lower() or "map"
     return (kind, SHIPPED) if shipped else (kind,)
 

@@ -35,7 +35,7 @@ from botyard.traffic.task import I8
 AT_REST: Final = 1e-6
 """Greatest speed of an AGV that stands, m/s."""
 NODE_DISTANCE: Final = 0.05
-"""Distance at which an AGV counts as on a node that allows no deviation, m."""
+"""Distance from a node without an allowed deviation at which an AGV counts as on it, m."""
 
 
 class Message(NamedTuple):
@@ -50,7 +50,7 @@ class Message(NamedTuple):
     qos : int
         Quality of service of MQTT.
     retain : bool
-        Whether the broker keeps it for new subscribers.
+        Whether the broker keeps the message for new subscribers.
     """
 
     topic: str
@@ -73,19 +73,20 @@ class Change:
     error : OrderError or None
         Reason why the message is refused.
     order, texts
-        The new order and its texts.
+        The new order, and its encoded parts for state messages.
     course, route
-        All nodes that the AGV drives, also of canceled orders, as one order; the route
-        over them.
+        Course: all nodes that the AGV has driven and will drive, as one order, with the
+        nodes of canceled orders. Route: the path over these nodes.
     first : int
-        Index in the course of the first node of the order.
+        Index of the order's first node in the course.
     actions : tuple of Action
         Instant actions.
     pairs : dict of (int, int) to (m, 2) arrays
-        Conflicts of the new route with the routes of the other AGVs. The key holds the
-        two AGVs, the lower first.
+        Conflicting sectors of the new route and the routes of other AGVs, by the
+        indices of the two AGVs, the lower index first.
     traffic : Traffic or None
-        Run with the new route, if the run has started and the route is new.
+        Traffic run that includes the new route; None if no run has started or the route
+        is unchanged.
     """
 
     agv: int
@@ -108,7 +109,8 @@ class Agv:
     name : Vehicle5050
         Manufacturer and serial number.
     state_rate : float
-        Token bucket of the bytes of its states: rate, bytes/s; the burst is one second.
+        Limit of the bytes of the AGV's state messages, bytes/s; bursts may have the
+        bytes of one second.
     """
 
     def __init__(self, name: Vehicle5050, state_rate: float) -> None:
@@ -119,7 +121,7 @@ class Agv:
         self.is_canceled = False
         """Whether the order of the AGV is canceled, and no new order has arrived."""
         self.cancels: Action | None = None
-        """Action cancelOrder because of which the AGV stops; None without one."""
+        """Running action cancelOrder, for which the AGV comes to a stop; None without one."""
         self.instant: tuple[ActionState, ...] = ()
         self.route: Route | None = None
         self.texts: OrderTexts | None = None
@@ -183,8 +185,8 @@ def reached(agv: Agv, place: float) -> int:
     agv : Agv
         The AGV.
     place : float
-        Its distance along its path, m. The path also has the nodes of canceled orders,
-        which do not count.
+        Distance of the AGV along its path, m. The path also has the nodes of canceled
+        orders, which do not count.
 
     Returns
     -------
@@ -193,7 +195,7 @@ def reached(agv: Agv, place: float) -> int:
     """
     if agv.route is None:
         return 0
-    # The tolerance, in m, counts a node as passed when a robot rests on it.
+    # The tolerance, 1e-6 m, counts a node as passed when a robot rests on it.
     passed = np.searchsorted(agv.route.path.along, place + 1e-6, side="right")
     return int(passed) - agv.first
 
@@ -206,7 +208,7 @@ def is_at_end(agv: Agv, place: float) -> bool:
     agv : Agv
         The AGV; without an order it is at its end.
     place : float
-        Its distance along its path, m.
+        Distance of the AGV along its path, m.
     """
     return agv.order is None or reached(agv, place) == len(agv.order.nodes)
 
@@ -225,7 +227,7 @@ def start_of(order: Order, last: int) -> Order:
 
 
 def check_start(here: Node, order: Order) -> None:
-    """Check that an AGV on a node stands on the first node of an order (§6.6.1).
+    """Check that an AGV on a node stands on the first node of an order (VDA 5050, §6.6.1).
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ def check_start(here: Node, order: Order) -> None:
     Raises
     ------
     OrderError
-        The AGV stands on another place.
+        The AGV does not stand on the first node.
     """
     first = order.nodes[0]
     limit = max(first.deviation, NODE_DISTANCE)
@@ -267,7 +269,7 @@ def pose_of(agv: Agv, place: float) -> tuple[float, float, float]:
         Pose in the frame of the map, m, m, rad: the heading is along the path. Zeros
         without an order.
     """
-    # Without an order the AGV has not been placed.
+    # An AGV has a position only after its first order.
     if agv.route is None:
         return 0.0, 0.0, 0.0
     # The heading follows from a second point 1 cm ahead.

@@ -1,11 +1,13 @@
 """Fleet of traffic robots that act as AGVs of VDA 5050 (`Fleet`).
 
-The master control sends orders, and extends their base (the released nodes). Sans-I/O:
-messages are passed to `Fleet.on_message`, messages to publish are returned, and time is an
-argument, s of wall time. A canceled order ends at the next node at which the AGV can
-stop, and a new order continues from there. `Fleet.on_message` consists of `Fleet.study`,
-which takes up to seconds for large orders and may run in another thread, and
-`Fleet.take`.
+The master control sends orders, and extends their base (the released nodes). A canceled
+order ends at the next node at which the AGV can stop, and a new order continues from
+there.
+
+The module performs no input or output: `Fleet.on_message` takes messages, other methods
+return messages to publish, and wall time, s, is an argument. `Fleet.on_message`
+consists of `Fleet.study` and `Fleet.take`. `Fleet.study` takes up to seconds for large
+orders, and may run in another thread.
 """
 
 from __future__ import annotations
@@ -61,11 +63,11 @@ from botyard.traffic.supervisors.base import Policy, Supervisor
 from botyard.traffic.task import I8, Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
-"""Longest time between two states, s of wall time; changes are sent at once."""
+"""Longest wall time between two states of an AGV, s; changed states are sent at once."""
 MAX_STATE: Final = 4_000_000
 """Largest number of characters of nodes, edges and actions in a state.
 
-An order that exceeds it together with its updates is refused.
+An order whose states would be longer is refused, also if an update makes it so long.
 """
 STATE_RATE: Final = 4_000_000
 """Rate limit of the states of all AGVs together, bytes/s of wall time.
@@ -80,7 +82,7 @@ log = logging.getLogger("botyard.traffic")
 
 
 class _Orders(Supervisor):
-    """Supervisor that grants no permissions: they come with the orders."""
+    """Supervisor that grants no permissions by itself: the released nodes of orders grant them."""
 
     def policy(self) -> Policy:
         """Return a policy that grants no sectors; see the base class."""
@@ -148,7 +150,7 @@ class Fleet:
         return self._agvs[i].connection("ONLINE")
 
     def offline(self) -> list[Message]:
-        """Return the connection messages for when the fleet disconnects."""
+        """Return the connection messages with which the AGVs sign off before they disconnect."""
         return [agv.connection("OFFLINE") for agv in self._agvs]
 
     def on_message(self, topic: str, payload: bytes) -> None:
@@ -157,7 +159,7 @@ class Fleet:
         Parameters
         ----------
         topic : str
-            MQTT topic; one that belongs to no AGV is ignored.
+            MQTT topic; a topic of no AGV is ignored.
         payload : bytes
             JSON text.
         """
@@ -166,8 +168,8 @@ class Fleet:
     def study(self, topic: str, payload: bytes) -> Change | None:
         """Find the change that a message causes.
 
-        The call may run in another thread while `advance` and `states` run. Calls must
-        not overlap each other or calls of `take`, `prepare` and `begin`.
+        The call may run in another thread while `advance` and `states` run. It must not
+        overlap other calls of `study`, or calls of `take`, `prepare` and `begin`.
 
         Parameters
         ----------
@@ -204,8 +206,8 @@ class Fleet:
             elif agv.order is not None:
                 order, kind = merge(agv.order, order), "orderUpdateError"
 
-            # `merge` returns the same object for a repeated order (QoS 1 delivers at
-            # least once).
+            # MQTT's QoS 1 may deliver an order twice; `merge` then returns the same
+            # object.
             if order is agv.order:
                 return None
             return self._change(i, order, kind)
@@ -213,7 +215,10 @@ class Fleet:
             return Change(agv=i, error=error)
 
     def _change_after_cancel(self, i: int, order: Order) -> Change:
-        """Return the change that the first order after a canceled order causes (§6.6.3.1)."""
+        """Return the change that the first order after a canceled order causes.
+
+        See VDA 5050, §6.6.3.1.
+        """
         agv = self._agvs[i]
         assert agv.order is not None
         assert agv.course is not None
@@ -239,7 +244,8 @@ class Fleet:
         Parameters
         ----------
         first : int, optional
-            Index in the AGV's course of the first node of the order, if it changes.
+            Index of the order's first node in the AGV's course; by default it is
+            unchanged.
 
         Raises
         ------
@@ -273,7 +279,7 @@ class Fleet:
 
         new = Change(agv=i, order=order, course=course, first=first, texts=texts)
         same = common_nodes(agv.course, course)
-        # Only the base grew: the path and its conflicts are the same.
+        # Only more nodes were released: the path and its conflicts are unchanged.
         if agv.course is not None and same == len(course.nodes) == len(
             agv.course.nodes
         ):
@@ -283,12 +289,12 @@ class Fleet:
         kept = max(
             same - 1,
             0,
-            # The sector that ends behind the last common node continues in another
-            # direction, so it is compared again.
+            # Compare the sector at the last common node again: it ends behind this
+            # node, where the paths may differ.
         )
 
-        # One limit for all pairs, so that the cost of an order does not grow with the
-        # fleet.
+        # Use one limit for the work with all other AGVs, so that the cost of an order
+        # does not grow with the fleet.
         limit = SearchLimit(MAX_PAIRS)
         pairs: dict[tuple[int, int], I8] = {}
         for j, other in enumerate(self._agvs):
@@ -325,7 +331,7 @@ class Fleet:
         Parameters
         ----------
         routes : sequence of Route or None
-            Route of each AGV; None for one without an order.
+            Route of each AGV; None for an AGV without an order.
         pairs : dict of (int, int) to (m, 2) int64
             Sectors in conflict for each pair of AGVs, the lower index first.
         """
@@ -374,21 +380,23 @@ class Fleet:
 
         agv.order, agv.course, agv.first = change.order, change.course, change.first
         agv.route, agv.texts, agv.errors = change.route, change.texts, ()
-        # States of instant actions are kept until a new order arrives (§6.10.6).
+        # VDA 5050, §6.10.6: states of instant actions are kept until a new order
+        # arrives.
         if agv.is_canceled:
             agv.is_canceled, agv.instant = False, ()
         self._pairs |= change.pairs or {}
         self._permit(i)
 
     def _act(self, i: int, action: Action) -> None:
-        """Execute an instant action of an AGV (§6.8.1, §6.9)."""
+        """Execute an instant action of an AGV (VDA 5050, §6.8.1, §6.9)."""
         agv = self._agvs[i]
         # With QoS 1, the broker may deliver an action more than once.
         if any(s.action.id == action.id for s in agv.instant):
             return
         if action.type == "cancelOrder":
             self._cancel(i, action)
-        # A changed actionState makes the AGV send its state.
+        # For stateRequest it is enough to add an action state: a changed state is sent
+        # at once.
         elif action.type == "stateRequest":
             agv.note(action, "FINISHED")
         else:
@@ -409,7 +417,7 @@ class Fleet:
         self._refuse(agv, error)
 
     def _cancel(self, i: int, action: Action) -> None:
-        """Cancel the order of an AGV (§6.6.3)."""
+        """Cancel the order of an AGV (VDA 5050, §6.6.3)."""
         agv = self._agvs[i]
         is_done = self._traffic is not None and self._traffic.is_done(i)
         if agv.order is None or agv.course is None or agv.is_canceled or is_done:
@@ -457,8 +465,8 @@ class Fleet:
     def _permit(self, i: int) -> None:
         """Grant an AGV its sectors up to the end of its base."""
         agv = self._agvs[i]
-        # An order before the start of the run only extends the base; the start then
-        # grants it.
+        # Before the run starts, an order only extends the base. The start then grants
+        # its sectors.
         if self._traffic is None or agv.order is None:
             return
         for _ in range(agv.permitted, agv.first + agv.order.released - 1):
@@ -502,7 +510,7 @@ class Fleet:
         """
         self._traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
-        # Orders arrived before the run: their released nodes are granted now.
+        # Grant the released nodes of the orders that arrived before the run.
         for i in range(len(self._agvs)):
             self._permit(i)
 
@@ -532,9 +540,10 @@ class Fleet:
     ) -> list[Message]:
         """Return the state messages of AGVs that are due.
 
-        Changed states and states older than `STATE_PERIOD_S` are due; with `last`, all are. A state
-        has the newest values, so an AGV can skip states. A state waits until the previous state has
-        been sent and `STATE_RATE` allows it.
+        A state is due if it has changed, if the last message is older than
+        `STATE_PERIOD_S`, or with `last`. It waits until the previous message has been
+        sent, and until `STATE_RATE` allows it. No information is lost meanwhile,
+        because each state has the newest values.
 
         Parameters
         ----------
@@ -555,7 +564,8 @@ class Fleet:
         for i, (agv, place, speed) in enumerate(
             zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
-            # An AGV that has just started is also slow, but not on its last node.
+            # Check both speed and position: an AGV that has just started is also slow,
+            # and an AGV may pass its last node before it stands.
             if agv.cancels is not None and speed <= AT_REST and is_at_end(agv, place):
                 agv.note(agv.cancels, "FINISHED")
                 agv.cancels = None

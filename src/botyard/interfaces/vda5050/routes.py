@@ -1,7 +1,8 @@
 """Path of an order, divided into sectors, and its conflicts with other paths (`Route`).
 
-A robot has reached a node when the centre of its disk is on it. Sector 0 is the place
-of the first node. Sector k runs along edge k − 1 to node k, and ends one radius behind
+A robot has reached a node when the centre of its disk is on it. Sector 0 is the
+position of the first
+node. Sector k runs along edge k − 1 to node k, and ends one radius behind
 the node. A robot that may not enter the next sector therefore stops with its centre
 exactly on the node.
 """
@@ -22,8 +23,8 @@ from botyard.traffic.task import I8, TaskError, Vehicle
 MAX_LENGTH: Final = 1e6
 """Longest path of an order, m.
 
-For longer paths the engine's tolerance of 1e-9 m is below the rounding error of a
-place.
+On longer paths, the rounding error of a distance along the path would exceed the
+engine's tolerance of 1e-9 m.
 """
 MAX_PAIRS: Final = 500_000
 """Largest number of pairs of sectors that are compared for one order.
@@ -43,9 +44,10 @@ class Route:
     path : Path2
         Path over the nodes.
     vehicle : Vehicle
-        The AGV on its sectors, one for each node.
+        The AGV with its sectors, one for each node.
     swept : SweptPath
-        Index of the sectors.
+        Areas that the AGV covers in its sectors, with an index for the search of
+        conflicts.
     maps : tuple of str
         Names of the maps of the nodes, each once.
     of_node : (n,) int64 array
@@ -82,8 +84,8 @@ class Route:
         OrderError
             The limit is exceeded.
         """
-        # The routes number their maps separately, so the other's numbers are
-        # translated; −1 is a map that this route does not have.
+        # Each route numbers its maps itself. Translate the map numbers of the other
+        # route to numbers of this route; −1 is a map that this route does not have.
         index = {name: k for k, name in enumerate(self.maps)}
         theirs = np.array([index.get(name, -1) for name in other.maps], np.int64)[
             other.of_node
@@ -133,7 +135,7 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
         raise OrderError(kind, "expected an order of at least two nodes, found one")
     path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
     lengths = np.diff(path.along)
-    # The comparison is negated, so that NaN is refused.
+    # With ``not … <=`` instead of ``>``, NaN is also refused.
     if not path.length <= MAX_LENGTH:
         raise OrderError(
             kind,
@@ -194,12 +196,12 @@ def common_nodes(a: Order | None, b: Order) -> int:
 
 
 def listed_conflicts(pairs: dict[tuple[int, int], I8]) -> I8:
-    """Return the conflicts as `botyard.traffic.task.Task` lists them, from one side.
+    """Return the conflicts in the form of `botyard.traffic.task.Task`, each pair once.
 
     Parameters
     ----------
     pairs : dict of (int, int) to (m, 2) arrays
-        Conflicting sectors of every two robots.
+        Conflicting sectors of each pair of robots.
 
     Returns
     -------
