@@ -95,7 +95,7 @@ Source: Dekker, "A floating-point technique for extending the available precisio
 LARGE_ANGLE: Final = 5e5
 """Largest angle that is reduced with π/2 in parts, rad.
 
-Multiples of these parts by less than 2²⁰ are exact.
+Products of these parts with a whole number below 2²⁰ are exact.
 """
 TWO_BY_PI: Final = 0.6366197723675814
 """2/π as the nearest double: quarter turns per radian."""
@@ -105,11 +105,14 @@ HALF_PI_2, HALF_PI_3, HALF_PI_3_REST = (
     2.0222662487111665e-21,
     8.4784276603689e-32,
 )
-"""π/2 in parts of 33 bits, and the remainders after the first and third part."""
+"""π/2 as a sum of parts of 33 bits; ``_REST`` is what remains after a part."""
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
 """π/2 as the nearest double, and the remainder that the double lacks."""
 CANCELLED: Final = 2.0**-24
-"""Least remainder, per subtracted quarter turn, for which two parts of π/2 suffice."""
+"""Least remainder, rad per subtracted quarter turn, for which two parts of π/2 suffice.
+
+`reduce_cancelled` computes smaller remainders.
+"""
 S1, S2, S3 = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
@@ -132,7 +135,7 @@ C4, C5, C6 = (
 )
 """Coefficients of fdlibm's k_sin.c and k_cos.c, for −π/4 … π/4."""
 LIMB: Final = 0xFFFFFF
-"""Mask of a limb of 24 bits: sums of four products of limbs fit into 64 bits."""
+"""Mask of a limb (digit) of 24 bits: the sum of four products of limbs fits into 64 bits."""
 TWO_BY_PI_BITS: Final = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c"
     "fe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980f"
@@ -273,7 +276,8 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
     high = s + rest
     low = rest - (high - s)
 
-    # times π/2; the error of the product by Dekker's halves
+    # Multiply by π/2. The error of the product is computed from halves of 26 bits
+    # (Dekker).
     p = high * HALF_PI
     t = SPLITTER * high
     h1 = t - (t - high)
@@ -293,7 +297,7 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
 
 @kernel
 def large_cosine_sine(angle: float) -> tuple[float, float]:
-    """Return cosine and sine of an angle that `cosine_sine` rarely gets.
+    """Return cosine and sine of an angle beyond `LARGE_ANGLE`, which `cosine_sine` rarely gets.
 
     Parameters
     ----------
@@ -529,8 +533,8 @@ def hypot(x: float, y: float) -> float:
     Parameters
     ----------
     x, y : float
-        Components of the vector, in one unit. An infinite one gives an infinite length,
-        even with NaN.
+        Components of the vector, in the same unit. If one is infinite, so is the
+        length, even if the other is NaN.
     """
     x, y = abs(float(x)), abs(float(y))
     size = x + y

@@ -57,10 +57,10 @@ _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]
     ),
     (2.4375, math.nan, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
 )
-"""Intervals of the arctangent whose argument is reduced.
+"""Intervals in which the argument of the arctangent is reduced to a reference point.
 
-Each has its start, its end (NaN: none), the arctangent of the reference point in two
-parts, and the reduction.
+Each has its start, its end (NaN: none), the arctangent of its reference point in two
+parts, and the function that reduces the argument.
 """
 
 
@@ -145,8 +145,8 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
     size_x, size_y = np.abs(xs), np.abs(ys)
     plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)
 
-    # Both branches are computed for all elements, so warnings about unused values
-    # have no meaning.
+    # Values are computed also for elements that do not need them, so suppress warnings
+    # about these.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         z = _atan_of_size(
             np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain)
@@ -184,7 +184,8 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
     Parameters
     ----------
     x, y : array-like of float
-        Components, in one unit; both are broadcast. No square overflows or underflows.
+        Components, in the same unit; both are broadcast. Their squares cannot overflow
+        or underflow, because the vector is scaled if necessary.
     """
     xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -212,7 +213,7 @@ def log(x: ArrayLike) -> F8:
     xs = np.asarray(x, np.float64)
     if xs.size <= MAX_SCALAR_SIZE:
         return _each(exponentials.log, xs)
-    # exact: x = half · 2ʷʰᵒˡᵉ with half in 1/2 … 1
+    # The split x = half · 2ʷʰᵒˡᵉ, with half in 1/2 … 1, is exact.
     half, whole = np.frexp(xs)
     is_upper = half >= 0.5 * exponentials.ROOT_2
 
@@ -250,7 +251,7 @@ def wrap_angles(angles: F8) -> F8:
     (…) float64
         New array; `angles` is not changed.
     """
-    # exact, like the differences below (Sterbenz)
+    # `fmod` is exact, and so are the differences below (Sterbenz' lemma).
     wrapped = np.fmod(angles, _TWO_PI)
     wrapped = np.where(wrapped > math.pi, wrapped - _TWO_PI, wrapped)
     wrapped = np.where(wrapped <= -math.pi, wrapped + _TWO_PI, wrapped)
@@ -261,21 +262,23 @@ def wrap_angles(angles: F8) -> F8:
 def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
     """Interpolate linearly between points, like `numpy.interp`.
 
-    `numpy.interp` itself rounds once less on some processors.
+    `numpy.interp` is not used, because on some processors it contracts a product and a
+    sum, which changes the last bit.
 
     Parameters
     ----------
     x : array-like of float
-        Places at which to interpolate.
+        Positions at which to interpolate.
     xs : (n,) float64
-        Places of the points, increasing, n ≥ 2.
+        Positions of the points, increasing, n ≥ 2.
     ys : (n,) float64
         Values at the points.
 
     Returns
     -------
     float64 array with the shape of `x`
-        Values; before the first point and after the last one, the value of this point.
+        Interpolated values. Before the first point and after the last one they are the
+        value of that point.
     """
     at = np.asarray(x, np.float64)
     k = np.clip(np.searchsorted(xs, at, side="right") - 1, 0, len(xs) - 2)

@@ -41,7 +41,7 @@ L4, L5, L6 = (
 L7 = 1.479819860511658591e-01
 """Coefficients of fdlibm's e_log.c."""
 ROOT_2: Final = 1.4142135623730951
-"""√2: a mantissa above it is halved, so that its logarithm is computed near 1."""
+"""√2: a mantissa above √2 is halved, so that its logarithm is computed near 1."""
 TINY: Final = 2.0**-1022
 """Smallest normal number; smaller numbers have fewer bits."""
 
@@ -78,7 +78,7 @@ def scaled(x: float, k: int) -> float:
 
 @inline_kernel
 def parts_of(x: float) -> tuple[int, float]:
-    """Return an exact power of two and the rest, whose product is a number.
+    """Split a number into an exponent of two and a mantissa.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ LN2, LN2_24, LN2_REST = (
     6.93147182464599609375e-01,
     -1.90465429995776804525e-09,
 )
-"""ln 2; the upper 24 bits of ln 2, and the remainder."""
+"""ln 2; then ln 2 in two parts: its upper 24 bits, and the remainder."""
 TWO_THIRDS_BY_LN2 = 9.61796693925975554329e-01
 TWO_THIRDS_BY_LN2_24, TWO_THIRDS_BY_LN2_REST = (
     9.61796700954437255859e-01,
@@ -210,9 +210,9 @@ def upper(x: float) -> float:
 def power(x: float, y: float) -> float:
     """Return x to the power y, for x ≥ 0; NaN for negative x.
 
-    As fdlibm's e_pow.c, except that numbers are split by Dekker's method: the logarithm
-    to base 2 of x in two parts, times y in two parts, and 2 to the power of the
-    product.
+    The method is fdlibm's e_pow.c: the logarithm of x to base 2 in two parts, times y
+    in two parts, and 2 to the power of the product. Unlike there, numbers are split by
+    Dekker's method.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def power(x: float, y: float) -> float:
     log_high = upper(((z_high + z_low) + base_high) + n)
     log_low = z_low - (((log_high - n) - base_high) - z_high)
 
-    # times y
+    # Multiply the logarithm by y.
     y_high = upper(y)
     p_low = (y - y_high) * log_high + y * log_low
     p_high = y_high * log_high
@@ -275,7 +275,7 @@ def power(x: float, y: float) -> float:
     if z < -1080.0:
         return 0.0
 
-    # 2 to the power of it
+    # Raise 2 to the power of the product.
     k = (z + TO_WHOLE) - TO_WHOLE
     p_high -= k
     t = upper(p_low + p_high)
