@@ -1,9 +1,9 @@
 """Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound.
 
-Numbers 35 to 38 are commands of an old simulated laser, or of a real robot's analogue
-port and gripper. `OLD_LASER` and `REAL_ROBOT` are the two tables. On a robot with a
-gripper, `OLD_LASER` selects the meaning by the preceding commands (decisions, "Numbers
-33–38"). Source: pioneer-protocol §4.2, §4.3, §4.6.
+The numbers 35 to 38 have two meanings: commands of an old simulated laser (table
+`OLD_LASER`), or of a real robot's analogue port and gripper (table `REAL_ROBOT`). On a
+robot with a gripper, the handlers of `OLD_LASER` choose the meaning by the preceding
+commands. Source: pioneer-protocol §4.2, §4.3, §4.6.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 Handler = Callable[[Conversation, Packet], None]
 
 LASER_SEQUENCE: Final = 1.0
-"""Time within which a laser's end angle follows its start angle, s."""
+"""Longest time between the commands for a laser's start angle and end angle, s.
+
+A command 37 that comes later can be for the gripper.
+"""
 CARRY_UNIT: Final = 0.02
-"""Unit of the lift's carry time, s, as for the durations of tones."""
+"""Unit in which GRIPPERVAL states the time that the lift moves, s."""
 
 
 # -- lasers
@@ -50,7 +53,8 @@ def laser(session: Conversation, packet: Packet) -> None:
     if index >= len(session.lasers):
         session.log(
             Level.DEBUG,
-            f"command {packet.id} for laser {index}: the robot has {len(session.lasers)} lasers",
+            f"command {packet.id} for laser {index} is ignored: the robot has "
+            f"{len(session.lasers)} lasers",
         )
         return
 
@@ -84,8 +88,9 @@ def laser(session: Conversation, packet: Packet) -> None:
 def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None:
     """Execute command 36.
 
-    On a robot with a gripper, directly after GRIPPER 16 or 17, the command means
-    GRIPPERVAL. In all other cases, it sets the start angle of a laser.
+    On a robot with a gripper, directly after GRIPPER 16 (pressure) or 17 (lift time),
+    the command means GRIPPERVAL. In all other cases, it sets the start angle of a
+    laser.
     """
     if (
         session.port.gripper is not None
@@ -167,7 +172,8 @@ def _joyinfo(session: Conversation, packet: Packet) -> None:
 
 
 def _gyro(session: Conversation, packet: Packet) -> None:
-    # A gyro packet would suggest to the client that the robot has a gyro.
+    # Send no gyro packets to a client whose robot has no gyro: they would look like
+    # measurements.
     if session.port.spec.gyro:
         session.streams.request(P.GYRO, 2 if packet.integer() else 0)
     else:
@@ -225,7 +231,7 @@ def _sound(session: Conversation, packet: Packet) -> None:
 
 
 def _polling(session: Conversation, packet: Packet) -> None:
-    """Ignore the firing order of the sonar: all transducers fire in every period."""
+    """Ignore the client's firing order of the sonar: all transducers fire in every period."""
     session.log(
         Level.DEBUG,
         f"sonar firing order {list(packet.string().encode('latin-1'))} has no "

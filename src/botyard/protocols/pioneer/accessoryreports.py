@@ -1,6 +1,7 @@
 """Packets of accessories: encoders, gyro, joystick, I/O lines and gripper.
 
-See `reports` for the style. Source: pioneer-protocol §10.
+Like `reports`, the module has a class with `encode` and `decode` for each
+packet. Source: pioneer-protocol §10.
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ class Io:
     def encode(self) -> bytes:
         """Return an IOpac with these lines and readings.
 
-        Each of the three lists starts with its length in one byte (§10).
+        Each of the three lists starts with its length in one byte (pioneer-protocol
+        §10).
 
         Raises
         ------
@@ -192,12 +194,14 @@ class Io:
 
 
 GENERAL_IO = 2
-"""Type of gripper in the gripper packet: connected to the general I/O port."""
+"""Value of `GripperReport.kind` for a gripper that is connected to the general I/O port."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GripperReport:
-    """GRIPPERpac 0xE0: kind of gripper (0 for none), switches (§10.1), grasp time.
+    """GRIPPERpac 0xE0: connection and switches of the gripper, and its grasp time.
+
+    See pioneer-protocol §10.1.
 
     Attributes
     ----------

@@ -1,6 +1,7 @@
-"""Arguments of the commands of a Pioneer client, with units, for the reference.
+"""Arguments of the commands of a Pioneer client, with units, for the reference pages.
 
-The handlers read these arguments; `tests/protocols/test_arguments.py` compares the two.
+The table only describes the arguments that command handlers read;
+`tests/protocols/test_arguments.py` compares the two.
 Source: pioneer-protocol §4.
 """
 
@@ -20,9 +21,9 @@ class Argument(NamedTuple):
     name : str
         Meaning of the argument; empty: none.
     kind : str
-        Form on the wire: ``int`` is a type byte, which has the sign, and a u16;
-        ``text`` is a type byte, a length byte and characters; others are the bytes
-        after the command number. Empty: no argument.
+        Form on the wire. ``int`` is a type byte, which states the sign, and a u16;
+        ``text`` is a type byte, a length byte and characters. Other forms list the
+        fields after the command number. Empty: no argument.
     unit : str
         Unit, or the values that are allowed.
     effect : str

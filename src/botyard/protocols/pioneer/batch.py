@@ -35,11 +35,12 @@ I8 = NDArray[np.int64]
 B1 = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
-# A table has a fixed number of columns, and robots rarely have more lasers.
+# The kernel's table has a fixed number of scans for each session; robots rarely have
+# more lasers.
 MAX_SCANS: Final = 4
-"""Maximum number of active lasers of a session whose reports the kernel makes."""
+"""Greatest number of active lasers with which the kernel makes the reports of a session."""
 BUFFER: Final = 4096
-"""Size of the buffer at first, bytes."""
+"""Initial size of the buffer of reports, bytes."""
 
 
 class Made(NamedTuple):
@@ -58,7 +59,7 @@ class Made(NamedTuple):
 
 
 class Batch:
-    """Makes the reports of sessions of one simulation.
+    """Maker of the reports of many sessions of one simulation.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Batch:
     def __init__(self, roster: Roster[Session]) -> None:
         self._roster = roster
         self._fleet: Fleet | None = None
-        # Lower than the number of any layout, so that the first call looks up all
+        # −1 is lower than any layout number, so that the first call looks up all
         # sensors.
         self._layout = -1
         self._numbers: dict[object, int] = {}
@@ -82,17 +83,17 @@ class Batch:
         self._rows: I8 = np.zeros((0, k.COLUMNS), np.int64)
         self._scans: I8 = np.zeros((0, MAX_SCANS, k.SCAN_COLUMNS), np.int64)
         self._units: F8 = np.zeros((0, k.UNITS))
-        # Conditions for which each row's report was built. If one of them differs, the
-        # report is built again.
+        # Versions and settings for which each row's report was built. If one of them
+        # has changed, the report is built again.
         self._built: I8 = np.zeros((0, k.BUILT_COLUMNS), np.int64)
 
     @property
     def buffer(self) -> Bytes:
-        """Reports of all sessions; `where` states the place of each."""
+        """Buffer with the reports of all sessions; `where` returns their offsets."""
         return self._buffer
 
     def where(self, numbers: I8) -> tuple[I8, I8]:
-        """Return offsets and sizes of made reports in `buffer`, (m,).
+        """Return offsets and sizes, (m,), of encoded reports in `buffer`.
 
         Parameters
         ----------
@@ -108,7 +109,7 @@ class Batch:
         return self._rows[numbers, k.AT], self._rows[numbers, k.SIZE]
 
     def view(self, number: int) -> memoryview:
-        """Return the bytes of a session's made report, in place.
+        """Return the bytes of a session's encoded report without a copy.
 
         Parameters
         ----------
@@ -124,7 +125,7 @@ class Batch:
         return self._buffer.data[row[k.AT] : row[k.AT] + row[k.SIZE]]
 
     def made(self, number: int) -> Made:
-        """Return the made report of a session.
+        """Return the encoded report of a session.
 
         Parameters
         ----------
@@ -134,7 +135,7 @@ class Batch:
         Returns
         -------
         Made
-            Copies of the bytes, which stay as they are when the next report is made.
+            Copies of the bytes, which the next report does not change.
         """
         report, size = self.view(number), int(self._rows[number, k.SIP_SIZE])
         return Made(report[:size].tobytes(), report[size:].tobytes())
@@ -158,8 +159,8 @@ class Batch:
         if first is None:
             return np.zeros(len(numbers), np.bool_)
         fleet = first.port.fleet
-        # Rounded readings differ from robot to robot, so they cannot be taken from the
-        # arrays.
+        # With rounded readings, the arrays do not hold the values that each robot
+        # reports.
         if not fleet.is_exact:
             return np.zeros(len(numbers), np.bool_)
 
@@ -173,9 +174,10 @@ class Batch:
         return made
 
     def _find_work(self, numbers: I8, fleet: Fleet) -> int:
-        """Return the work that these sessions need before their reports.
+        """Return the kinds of work that these sessions need before their reports are written.
 
-        The arrays first follow the fleet: its size and its layout.
+        If the fleet's size or layout has changed, the arrays of this object are adapted
+        first.
 
         Returns
         -------
@@ -188,8 +190,8 @@ class Batch:
             self._fleet, self._layout = fleet, fleet.layout
             keys, self._spans = fleet.placed
             self._numbers = {key: i for i, key in enumerate(keys)}
-            # Places are looked up when a session reports next, not for all rows at
-            # once.
+            # −1 makes each session look up its robot and sensors when it reports next,
+            # instead of all sessions now.
             self._built[:, k.BOARD_INDEX] = -1
 
         return k.find_stale(
@@ -217,8 +219,8 @@ class Batch:
         """
         made = self._write(numbers, fleet, work)
         if not made.all():
-            # Robots were added or removed since the step: one measurement for all costs
-            # less than one for each.
+            # Robots were added or removed since the step. Measure all sensors in one
+            # call, which costs less than a call for each session.
             fleet.refresh()
             left = numbers[~made]
             made[~made] = self._write(left, fleet, self._find_work(left, fleet))
@@ -258,8 +260,8 @@ class Batch:
             self._buffer,
             made,
         )
-        # The bits are cleared at once, so that only rows with contacts need work in
-        # each period.
+        # Clear the contact bits now, so that the next period must only set them for
+        # robots with contacts.
         if bumped is not None:
             self._rows[bumped, k.BITS] = 0
 
@@ -311,7 +313,8 @@ class Batch:
             are at other places.
         """
         built, (versions, buttons) = self._built, fleet.boards
-        # Reports contain the first button.
+        # Reports contain the joystick's first button, which changes without a new
+        # version.
         boards = 2 * versions + buttons[:, 0]
         for i in numbers[built[numbers, k.BOARD_INDEX] < 0].tolist():
             self._place(i, fleet)
@@ -331,7 +334,7 @@ class Batch:
             self._mark_moved(i, fleet)
 
     def _shape(self, i: int, fleet: Fleet) -> bool:
-        """Build the report of a session, and describe its fields.
+        """Build the report of a session, and store where the kernel must write its fields.
 
         Return False if the kernel cannot make the report now.
         """
@@ -343,8 +346,8 @@ class Batch:
         sip = build_sip(port, port.state(), sonar_on=session.sonar_on).encode()
 
         data, row, scans = sip, self._rows[i], self._scans[i]
-        # The size stays 0 if this function returns early, which marks a report that the
-        # kernel cannot make.
+        # If this function returns early, the size remains 0, which marks a report that
+        # the kernel cannot make.
         row[:] = 0
         scans[:] = 0
         row[k.RING_COUNT] = count
@@ -369,8 +372,8 @@ class Batch:
 
         row[k.AT] = self._store(data)
         row[k.SIP_SIZE], row[k.SIZE] = len(sip), len(data)
-        # Offsets were relative to the report, whose place in the buffer is known only
-        # now.
+        # The offsets of packets were relative to the report; add the report's offset in
+        # the buffer.
         scans[:, k.PACKETS] += row[k.AT]
 
         self._units[i] = (
@@ -380,12 +383,12 @@ class Batch:
             p.diff_conv,
             1000.0 / p.range_conv,
         )
-        # The flag "moved" of all scans must be read again.
+        # −1 makes the next call read the flag "moved" of all scans again.
         self._built[i, k.PLACEMENTS] = -1
         return True
 
     def _place(self, i: int, fleet: Fleet) -> None:
-        """Store where the arrays of the engine hold the robot and the sensors of a session."""
+        """Store the rows and offsets of a session's robot and sensors in the engine's arrays."""
         session, row = self._session(i), self._rows[i]
         name, spans = session.port.name, self._spans
         self._built[i, k.BOARD_INDEX] = fleet.board_of(name)
@@ -412,7 +415,7 @@ class Batch:
         for scan, laser in zip(self._scans[i], lasers, strict=False):
             scan[k.MOVED] = moved = laser.take_moved()
             has_moved |= moved
-        # The next scan clears a flag that is set now.
+        # −1 lets the next scan clear a flag that is set now.
         self._built[i, k.PLACEMENTS] = -1 if has_moved else fleet.placements
 
     def _session(self, i: int) -> Session:
@@ -433,8 +436,8 @@ class Batch:
     def _pack(self, more: int) -> None:
         """Copy the reports in use to a buffer with room for more.
 
-        Reports change their size with the client's settings, so that the buffer gets
-        gaps.
+        Reports change their size with the client's settings, which leaves gaps in the
+        old buffer.
 
         Parameters
         ----------
@@ -442,8 +445,8 @@ class Batch:
             Bytes of the report that is stored next.
         """
         rows = self._rows
-        # A row without a session loses its report, so that its next session does not
-        # get it.
+        # Drop reports of rows without a session, so that the next session in the row
+        # does not get them.
         free = [i for i, one in enumerate(self._roster.sessions) if one is None]
         rows[free, k.SIZE] = 0
         used = np.flatnonzero(rows[:, k.SIZE]).tolist()

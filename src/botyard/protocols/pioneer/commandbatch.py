@@ -1,7 +1,7 @@
 """Plain commands of many sessions, executed by one kernel from one buffer.
 
-Velocities and keep-alives have the same effect as through `Session.receive_data`. A
-session allows this with the flag `PROMPT`.
+Plain commands are velocities and keep-alives. They have the same effect as through
+`Session.receive_data`. Only sessions with the flag `PROMPT` take part.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ I8 = NDArray[np.int64]
 B1 = NDArray[np.bool_]
 
 _BITS: Final = np.array([1, 2, 4])
-"""Bit of each axis in a set of axes."""
+"""Bit for each axis (forward, left, turn) in a set of commanded axes."""
 
 
 class CommandBatch:
-    """Executes the commands of sessions of one simulation.
+    """Executor of plain commands of many sessions of one simulation.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class CommandBatch:
         self._fleet: Fleet | None = None
         self._layout = -1
         self._bodies: I8 = np.zeros(0, np.int64)
-        """Row of each session's robot in the state."""
+        """Row of each session's robot in the engine's state, by row of the roster."""
         self._versions: I8 = np.zeros(0, np.int64)
-        """Version of each session when its robot was looked up; 0 if it was not."""
+        """Version of each session when its robot was looked up; 0 before the first time."""
 
     def take(self, numbers: I8, data: NDArray[np.uint8], sizes: I8, now: float) -> B1:
         """Execute the commands of sessions whose bytes hold only plain commands.
@@ -53,8 +53,10 @@ class CommandBatch:
         ----------
         numbers : (m,) array
             Rows of the sessions in the roster.
-        data, sizes : (m, size), (m,) array
-            Bytes of each client, and their number; at most 0 for none.
+        data : (m, size) uint8
+                Received bytes of each client.
+        sizes : (m,) int64
+                Number of received bytes of each client; 0 or less without any.
         now : float
             Wall time, s.
 
@@ -111,8 +113,8 @@ class CommandBatch:
         if fleet is not self._fleet or fleet.layout != self._layout:
             self._fleet, self._layout = fleet, fleet.layout
             self._versions[:] = 0
-        # The next session in a row may have another robot; no two sessions share a
-        # version.
+        # A row may have a new session with another robot. Versions show this, because
+        # no two sessions share one.
         for i in numbers[self._versions[numbers] != roster.versions[numbers]].tolist():
             self._bodies[i] = fleet.rows[self._session(i).port.name]
             self._versions[i] = roster.versions[i]

@@ -11,8 +11,8 @@ from enum import IntEnum
 class C(IntEnum):
     """Commands from a client to the robot.
 
-    Names are as in the client libraries. Numbers 33 to 38 and 61 to 69 have two
-    meanings each (§4.3, §4.4).
+    Names are as in the client libraries. Some of the numbers 33 to 38 and 61 to 69 have
+    two meanings (pioneer-protocol §4.3, §4.4).
     """
 
     PULSE = 0
@@ -149,7 +149,7 @@ OLD_LASER_COMMANDS = {
 }
 """Old laser commands 35 to 38, which client libraries still send, with their meaning.
 
-Real robots use 35 to 37 for other commands (§4.3).
+Real robots use 35 to 37 for other commands (pioneer-protocol §4.3).
 """
 
 IGNORED_SILENTLY = frozenset(
@@ -176,7 +176,7 @@ IGNORED_SILENTLY = frozenset(
 )
 """Commands that real robots know and clients send routinely.
 
-They are ignored without a warning (§4.6, PIO-068).
+They are ignored without a warning (pioneer-protocol §4.6).
 """
 
 

@@ -17,14 +17,14 @@ from botyard.protocols.pioneer.streams import Streams
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSettings:
-    """Settings of the protocol by the user.
+    """Settings of the protocol that the user chooses, mostly by options of the command line.
 
     Attributes
     ----------
     robot_name : str
         Name reported in SYNC2 and CONFIGpac; some clients look for ``MobileSim``.
     firmware : str
-        Firmware version of CONFIGpac; starts with ``S.``.
+        Firmware version in CONFIGpac; it starts with ``S.``, which marks a simulator.
     ignore_commands : frozenset of int
         Command numbers that are dropped (``--ignore-command``).
     warn_unsupported : bool
@@ -81,7 +81,7 @@ class Conversation:
     streams : Streams
         Packets to which the client has subscribed.
     bumpstall : int
-        Bumpers that stop the robot.
+        Bumpers whose contact counts as a stall: bit 0 front, bit 1 rear.
     joydrive : bool
         Whether the joystick drives the robot.
     last_command : int
@@ -89,7 +89,8 @@ class Conversation:
     gripper_wants : Action or None
         Gripper action that waits for its argument.
     last_laser_start, now : float
-        Time of the last laser start angle, and the present time; wall time, s.
+        Wall times, s, of the last command for a laser's start angle, and of the
+        present.
     has_sent_close : bool
         Whether the client has sent CLOSE; it may continue to send for a while.
     """
@@ -149,7 +150,8 @@ class Conversation:
         level : Level
             Severity of the line.
         text : str
-            The line. Text of the client must have passed `names.shown`.
+            The line. Text that a client has sent must have been escaped by
+            `names.shown`.
         """
         self._events.append(LogLine(level, text))
 
@@ -159,11 +161,12 @@ class Conversation:
         Parameters
         ----------
         on : bool
-            Whether SIPs contain sonar readings. A ring of more than 32 transducers
-            starts with its first readings again.
+            Whether SIPs contain sonar readings. A ring of more than 32 transducers,
+            which needs several SIPs, starts with its first transducers again.
         """
         self.sonar_on = on
-        # The flag bits of the sonar arrays are constant parts of cached SIPs.
+        # A new version makes cached SIPs invalid, which contain the flags of the sonar
+        # arrays.
         self._version += 1
         self._first_sonar = 0
         self.port.subscribe_sonar(on)
@@ -181,7 +184,7 @@ class Conversation:
     def unsupported(self, packet: Packet) -> None:
         """Warn once per session that a command is not supported.
 
-        The user may request a warning for each such command (decisions, "Pioneer").
+        With the setting `warn_unsupported`, each such command is logged.
 
         Parameters
         ----------
@@ -205,8 +208,8 @@ class Conversation:
         Parameters
         ----------
         key : int
-            Command number. Each number has one line in a session, also from
-            `unsupported`.
+            Command number. Each number is logged once in a session, by this method or
+            by `unsupported`.
         level : Level
             Severity of the line.
         text : str

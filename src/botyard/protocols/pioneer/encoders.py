@@ -1,4 +1,4 @@
-"""Wheel encoders and gyro in packets: inputs of dead reckoning (UNS-011, UNS-012)."""
+"""Conversion of wheel distances and turn rates to the units of encoder and gyro packets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from botyard.units import clamp, mm
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
 GYRO_SCALE: Final = math.radians(1.626)
-"""Turn rate for one unit of a gyro reading, rad/s; ``GyroScaler`` of clients (formats §2.2)."""
+"""Turn rate for one unit of a gyro reading, rad/s.
+
+Clients know it as the parameter ``GyroScaler``.
+"""
 GYRO_TEMPERATURE: Final = 128
 """Temperature byte; clients do not use it."""
 

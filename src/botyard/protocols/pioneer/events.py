@@ -26,7 +26,8 @@ class LogLine:
     level : Level
         Severity of the line.
     text : str
-        The line. Text of the client is marked and has no control characters.
+        The line. Text that the client has sent is in quotes, without control
+        characters.
     """
 
     level: Level
@@ -53,7 +54,7 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested:
-    """Request to exit the whole simulation; the server checks the permission.
+    """Request to exit the whole simulation; the server checks whether the client may do so.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class ExitRequested:
     command : str
         Name of the command, for the log.
     crash : bool
-        Whether to exit as after a crash.
+        Whether the simulator exits as if it had crashed.
     """
 
     status: int
@@ -72,7 +73,7 @@ class ExitRequested:
 
 @dataclass(frozen=True, slots=True)
 class MapRequested:
-    """Request for another map, for all clients.
+    """Request to load another map, which affects all clients.
 
     Attributes
     ----------

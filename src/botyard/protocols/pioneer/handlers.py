@@ -1,8 +1,8 @@
 """Command handlers: one small function per command, and the dispatch table.
 
 This module has the commands of every Pioneer robot, `accessoryhandlers` the commands of
-its accessories, and `simhandlers` the commands of the simulator. Numbers on the wire
-are millimetres and degrees; they leave this module as metres and radians. Source:
+its accessories, and `simhandlers` the commands of the simulator. The handlers convert
+the millimetres and degrees of the packets to metres and radians. Source:
 pioneer-protocol §4.
 """
 
@@ -44,14 +44,14 @@ def _signed_byte(value: int) -> int:
 
 
 def _pulse(session: Conversation, packet: Packet) -> None:
-    """Do nothing: a keep-alive, like any packet, has already reset the watchdog.
+    """Do nothing: the arrival of the packet has already reset the watchdog.
 
-    A second OPEN is handled in the same way.
+    The function handles keep-alives (PULSE), and an OPEN in an open session.
     """
 
 
 def _close(session: Conversation, packet: Packet) -> None:
-    # The flag is set before the session ends, because the server reads it at the end.
+    # Set the flag first, because the server reads it when the session ends.
     session.has_sent_close = True
     session.close("the client sent CLOSE")
 
@@ -71,7 +71,7 @@ def _config(session: Conversation, packet: Packet) -> None:
 def _moved(session: Conversation) -> RobotPort:
     """Return the robot for a motion command.
 
-    The function logs once that such commands are ignored while the motors are off.
+    If the motors are off, log once in a session that such commands are ignored.
     """
     # One warning per session, because clients may send such a command in each cycle.
     if not session.motors_on and not session.warned_motors:
@@ -89,9 +89,10 @@ def _enable(session: Conversation, packet: Packet) -> None:
     why = session.port.electrics.inhibited
     if on and why:
         session.log(Level.WARNING, f"the motors stay off: {why}")
-    # The board keeps the motors off, for example while the E-stop is pressed.
+    # The controller board may keep the motors off, for example while the E-stop is
+    # pressed.
     session.motors_on = on and not why
-    # Pass the command on although it is refused at present: the controller board
+    # Pass the command on even if the motors must stay off now: the controller board
     # decides.
     session.port.enable_motors(on)
 
@@ -114,8 +115,8 @@ def _vel2(session: Conversation, packet: Packet) -> None:
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
     _moved(session).set_velocity(
-        # diff_conv is the conversion from a wheel-speed difference to a turn rate,
-        # which clients know from the robot's parameter file.
+        # diff_conv converts half the difference of wheel speeds, mm/s, to a turn rate,
+        # rad/s. Clients know it from the robot's parameter file.
         v=units.from_mm((left + right) / 2.0),
         w=(right - left) / 2.0 * p.diff_conv,
     )
@@ -163,7 +164,7 @@ def _ramp(session: Conversation, axis: int, value: float) -> None:
         Acceleration, m/s², or rad/s² for the turn. The sign selects the ramp that is
         set.
     """
-    # Zero is an acceleration, like every value without a minus sign.
+    # Zero sets the acceleration, like every value without a minus sign.
     if value >= 0.0:
         session.port.set_ramp(axis, accel=value)
     else:
@@ -183,7 +184,7 @@ def _latacc(session: Conversation, packet: Packet) -> None:
 
 
 def _seto(session: Conversation, packet: Packet) -> None:
-    """Set odometry to zero, or to x, y (mm) and th (deg) after a type byte (PIO-008)."""
+    """Set odometry to zero, or to x, y (mm) and th (deg) if these follow a type byte."""
     pose = Pose()
     # Without the three values the command means zero, as in real robots.
     if len(packet.data) >= 7:
@@ -246,7 +247,9 @@ def _message(session: Conversation, packet: Packet) -> None:
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
-    """Return the dispatch table for the user's compatibility options (§4.3, §4.4).
+    """Return the handlers by command number, for the user's compatibility options.
+
+    See pioneer-protocol §4.3, §4.4.
 
     Parameters
     ----------
@@ -259,7 +262,7 @@ def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, H
     Returns
     -------
     dict of int to callable
-        Handler of each supported command number. Others are not supported.
+        Handler of each supported command number.
     """
     # Later tables replace earlier entries, so the order decides what a number with two
     # meanings does.
@@ -267,7 +270,8 @@ def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, H
     handlers |= (
         accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
     )
-    # This table is the last, because its old meanings replace entries of the others.
+    # Add the table of SRIsim last, because its old meanings replace entries of the
+    # others.
     if srisim_compat:
         handlers |= simhandlers.SRISIM
     return handlers

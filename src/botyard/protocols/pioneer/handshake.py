@@ -23,16 +23,16 @@ class Stage(Enum):
     CLOSED = auto()
 
 
-# Stage after each SYNC packet, whatever the stage before: a packet out of order moves
-# the handshake to the packet's own place (HSK-007).
+# Stage after each SYNC packet. It does not depend on the stage before, so a client may
+# repeat or skip packets.
 STAGE_AFTER_SYNC: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
 def in_handshake(stage: Stage, number: int) -> bool:
     """Return whether a packet's number belongs to the handshake at this stage.
 
-    After the handshake, a client that lost the answer may start over, but not with
-    SYNC1: from then on, this number means OPEN.
+    At the stage READY, a client that has lost the last answer may send SYNC0 or SYNC2
+    again, but not SYNC1: its number also means OPEN.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def in_handshake(stage: Stage, number: int) -> bool:
 
 
 def stage_after(stage: Stage, number: int) -> Stage:
-    """Return the stage after a client's packet of this number, from `stage`.
+    """Return the stage of a session after a client's packet.
 
-    The function follows the handshake of §3 without its effects, for programs that only
-    observe a session.
+    The function is for programs that only observe a session, such as packet recorders.
+    See pioneer-protocol §3.
 
     Parameters
     ----------

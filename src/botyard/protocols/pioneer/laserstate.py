@@ -14,7 +14,7 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 
 MAX_READINGS: Final = 3601
-"""Limit of the readings in a scan that a client can configure: 0.1° over 360°.
+"""Greatest number of readings of a scan that a client can configure: a spacing of 0.1° over 360°.
 
 The limit bounds the cost of a step.
 """
@@ -57,7 +57,7 @@ class LaserState:
         self.version = 0
         self.is_coarse = False
         """Whether the client requested more readings than `MAX_READINGS`."""
-        # The first scan after turning the laser on has the flag "moved".
+        # The first scan after the laser was turned on has the flag "robot was moved".
         self._moved = True
         self._teleports = port.teleports
 
@@ -67,8 +67,8 @@ class LaserState:
         Parameters
         ----------
         mode : int
-            Argument of SIM_LRF_ENABLE. The robot measures only while a session wants
-            it.
+            Argument of SIM_LRF_ENABLE. The laser measures only while a session has it
+            on.
         """
         mode = mode if mode in (0, 2) else 1
         if mode and not self.mode:
@@ -114,8 +114,8 @@ class LaserState:
     def _configure(self) -> None:
         """Apply the settings, which arrive one by one.
 
-        If these are more than `MAX_READINGS` readings, that number of readings is
-        spread over the field of view.
+        If the settings give more than `MAX_READINGS` readings, `MAX_READINGS` readings
+        are spread over the field of view.
         """
         lowest, step, count, self.reverse = scan_geometry(
             self.start_deg, self.end_deg, self.increment_deg
@@ -129,7 +129,7 @@ class LaserState:
     def take_moved(self) -> bool:
         """Return whether the robot was teleported since the last scan.
 
-        The call resets the flag, so make it exactly once per scan.
+        The call resets the flag, so it must be made exactly once for each scan.
         """
         teleports = self.port.teleports
         moved = self._moved or teleports != self._teleports

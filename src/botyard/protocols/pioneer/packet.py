@@ -13,22 +13,23 @@ from typing import Final
 
 HEADER: Final = b"\xfa\xfb"
 MIN_LENGTH: Final = 3
-"""Minimum of the length byte: ID and checksum."""
+"""Least value of the length byte: a packet has at least ID and checksum."""
 MAX_LENGTH: Final = 200
-"""Maximum of the length byte that is accepted (FRM-010)."""
+"""Greatest length byte that is accepted."""
 MAX_PACKET: Final = 3 + MAX_LENGTH
 """Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
 """Limit of the data bytes in a sent packet.
 
-A packet with this number of data bytes has the length byte 198. The driver p2os refuses
-packets with a higher one (§1, FRM-011).
+With this number of data bytes, the length byte is 198. Player's driver p2os refuses
+packets with a greater length byte (pioneer-protocol §1).
 """
 
-# Clients send any text, so the log needs a bound.
+# Clients may send long texts, so limit the length in the log.
 MAX_TEXT: Final = 127
 """Limit of the characters of a client's text that are logged."""
 
+# Types of an argument: positive or zero integer, negative integer, string.
 ARG_POSITIVE: Final = 0x3B
 ARG_NEGATIVE: Final = 0x1B
 ARG_STRING: Final = 0x2B
@@ -82,10 +83,11 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
         There are more than `MAX_DATA` data bytes. This is an internal error, because
         clients would refuse the packet.
     """
-    # The length is only checked here: builders of packets limit their lists before.
+    # Builders of packets limit their lists, so a longer packet is an internal error.
     if len(data) > MAX_DATA:
         raise ValueError(
-            f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}"
+            f"packet 0x{packet_id:02x}: expected at most {MAX_DATA} data bytes, "
+            f"found {len(data)}"
         )
 
     payload = bytes((packet_id,)) + data
@@ -98,7 +100,7 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
 
 
 def int_argument(value: int) -> bytes:
-    """Return an integer argument of a command: sign as the type byte, then size as u16.
+    """Return an integer argument of a command: type byte for the sign, absolute value as u16.
 
     The range is −65535 to 65535.
 
@@ -112,7 +114,7 @@ def int_argument(value: int) -> bytes:
     bytes
         Type byte 3B (positive or 0) or 1B (negative), and the absolute value (§1).
     """
-    # The sign is in the type byte, so the size uses all 16 bits.
+    # The sign is in the type byte, so the absolute value uses all 16 bits.
     size = min(abs(value), 0xFFFF)
     return bytes((ARG_NEGATIVE if value < 0 else ARG_POSITIVE,)) + size.to_bytes(
         2, "little"
@@ -167,7 +169,7 @@ def command(number: int, argument: int | bytes | None = None) -> bytes:
 class Reader:
     """Reader of the data of a packet, from front to back.
 
-    Values beyond the end are 0 (FRM-006).
+    Values beyond the end of the data are 0.
 
     Parameters
     ----------
@@ -272,9 +274,10 @@ class Packet:
         return Reader(self.data)
 
     def integer(self) -> int:
-        """Return the integer argument: type byte, then size; 0 if absent.
+        """Return the integer argument; 0 if it is absent.
 
-        Any type other than 1B counts as positive (§1).
+        It is a type byte and the absolute value. Any type other than 1B counts as
+        positive (pioneer-protocol §1).
 
         Returns
         -------
@@ -293,12 +296,11 @@ class Packet:
         return len(self.data) >= 3
 
     def byte_pair(self) -> tuple[int, int]:
-        """Return a "2 bytes" argument as (low byte, high byte), each 0 to 255.
+        """Return an integer argument that holds two bytes, as (low byte, high byte), each 0 to 255.
 
-        The signed value is rebuilt first (§1).
-
-        Clients send a pair with a negative high byte as a negative integer, so the two
-        bytes cannot be read directly from the data.
+        Clients send a pair with a negative high byte as a negative integer, with type
+        byte and absolute value (pioneer-protocol §1). The result is therefore taken
+        from the signed integer, not from the data.
 
         Returns
         -------
@@ -385,7 +387,7 @@ class Parser:
         while True:
             start = buffer.find(HEADER, at)
             if start < 0:
-                # A last FA may be the first half of a header.
+                # The last byte may be the first half of a header.
                 end = (
                     len(buffer) - 1
                     if len(buffer) > at and buffer[-1] == HEADER[0]
@@ -428,6 +430,7 @@ class Parser:
                 counts.garbage += 2
                 at += 2
 
-        # One deletion per call: each deletion copies the remaining bytes.
+        # Delete all parsed bytes at once, because each deletion copies the remaining
+        # bytes.
         del buffer[:at]
         return packets

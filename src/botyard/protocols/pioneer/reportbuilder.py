@@ -1,7 +1,7 @@
 """Conversion of a robot's state in SI units to the integers of its reports.
 
-At this boundary metres become millimetres, and radians degrees. Source:
-pioneer-protocol §5 to §8, §16; decisions, "Pioneer".
+This module converts metres to millimetres, and radians to degrees. Source:
+pioneer-protocol §5 to §8, §16.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("botyard.devices")
 STALL_BITS = 0x0101
 """Bits of ``Sip.stall_bumpers`` for a stall of both wheels."""
 FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
-"""Bits of all front, and of all rear contact switches in ``Sip.stall_bumpers``."""
+"""Bits of all front contact switches, and of all rear ones, in ``Sip.stall_bumpers``."""
 DEVICE_BITS: Final = {
     "stall_bumpers": FRONT_BITS | REAR_BITS,
     "flags": 0xFFFF,
@@ -85,19 +85,20 @@ def _i32(value: float) -> int:
 
 
 def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
-    """Return index and range of up to 32 sonar readings from `first`, in range units.
+    """Return up to 32 sonar readings, starting with transducer `first`, as (index, range).
 
     Parameters
     ----------
     port : RobotPort
-        The robot. Its ranges are in m; `range_conv` of its model is mm for each unit.
+        The robot. `range_conv` of its model is the size of a range unit, mm.
     first : int
         Index of the first transducer.
 
     Returns
     -------
     list of (int, int)
-        Index of the transducer, and range, 0 to 65535. It is empty without a sonar.
+        Index of the transducer, and range in range units, 0 to 65535; empty without a
+        sonar.
     """
     sonar = port.sonar()
     if sonar is None:
@@ -115,12 +116,12 @@ def is_stalled_by(bits: int, bumpstall: int) -> bool:
     """Return whether contact switches stall the robot.
 
     Front switches stall it if bit 0 of `bumpstall` is set, rear switches if bit 1 is
-    set (§4.1).
+    set (pioneer-protocol §4.1).
 
     Parameters
     ----------
     bits : int
-        Contact switches in the layout of the SIP's stall field (§5).
+        Contact switches in the layout of `Sip.stall_bumpers`.
     bumpstall : int
         Argument of BUMPSTALL: 0 none, 1 front, 2 rear, 3 both.
     """
@@ -130,7 +131,7 @@ def is_stalled_by(bits: int, bumpstall: int) -> bool:
 
 
 def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
-    """Return the field of stalls and contact switches (§5).
+    """Return the value of `Sip.stall_bumpers`, with stalls and contact switches.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
     bits : int
         Contact switches, as `FRONT_BITS` and `REAR_BITS`. Other bits are ignored.
     bumpstall : int
-        Bumpers whose contact counts as a stall of both wheels.
+        Bumpers whose contact counts as a stall of both wheels; see `is_stalled_by`.
     """
     return (
         STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0
@@ -165,7 +166,8 @@ def build_sip(
         Whether the client has requested sonar: sets the flag bits, and includes
         readings if the robot has a ring.
     first_sonar : int
-        Index of the first sonar reading, for rings of more than 32.
+        Index of the first transducer in this SIP, for rings of more than 32
+        transducers.
     bumpstall : int
         Bumpers that stall the robot: bit 0 front, bit 1 rear.
     gripper_layout : str
@@ -200,8 +202,8 @@ def build_sip(
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
         digin=digin,
-        # The bits of devices are added below; the controller board sets this field and
-        # the temperature.
+        # The device of the controller board sets the outputs and the temperature by its
+        # bits, below.
         digout=0,
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         lat_vel=_i16(units.mm(state.twist.vy)),
@@ -216,7 +218,7 @@ def build_sip(
 def build_config(
     spec: RobotSpec, state: RobotState, name: str, firmware: str
 ) -> Config:
-    """Return a CONFIGpac with the model's limits as maxima, and the settings in force.
+    """Return a CONFIGpac with the model's limits as maxima, and the robot's current settings.
 
     Devices of the model's equipment fill in further fields, such as bumpers or gripper.
     A device that raises is logged, and leaves its fields out.
@@ -325,8 +327,8 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
     Returns
     -------
     SimStat
-        Lengths in mm, angles in degrees; GPS fields as a device of the robot fills
-        them.
+        Lengths in mm, angles in degrees. A GPS device of the robot fills the GPS
+        fields.
     """
     timing, pose, error = port.timing, state.pose_world, state.odometry_error
     stat = SimStat(
@@ -368,7 +370,8 @@ def build_siminfo(
     application, version : str
         Name and version of the simulator.
     flags : int
-        Bit 0 it has an interactive page, bit 1 it was restarted after a crash.
+        Bit 0: the simulator has an interactive page; bit 1: it was restarted after a
+        crash.
     """
     spec = port.spec
     devices = (
@@ -393,7 +396,7 @@ def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
     port : RobotPort
         The robot. Without a device that measures its wheels, both counts are 0.
     state : RobotState
-        Not used; builders of all packets have the same parameters.
+        Not used; the builders of all packets on request have the same parameters.
     """
     ways = 0.0, 0.0
     for reader in port.devices.values():
@@ -412,7 +415,7 @@ GYRO_READINGS = 4
 
 
 def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
-    """Return the turn rate of the last step, read by a gyro without error and drift.
+    """Return the turn rate of the last step, as a gyro without noise and drift measures it.
 
     Parameters
     ----------
@@ -490,7 +493,9 @@ def laser_packets(
     flags: int,
     reverse: bool,
 ) -> bytes:
-    """Return the concatenated packets of one scan, with at most 32 readings each (§7).
+    """Return the concatenated packets of one scan, with at most 32 readings each.
+
+    See pioneer-protocol §7.
 
     Parameters
     ----------
@@ -508,7 +513,7 @@ def laser_packets(
     Returns
     -------
     bytes
-        Packets in the order of `first`; ranges in mm, saturated at 65535.
+        Packets in the order of their readings; ranges in mm, saturated at 65535.
     """
     order = slice(None, None, -1) if reverse else slice(None)
     ranges = (
@@ -565,7 +570,8 @@ def scan_geometry(
     """
     # A scan of more than a full turn would repeat its readings.
     span = min(abs(end_deg - start_deg), 360.0)
-    # Settings arrive one by one, so an increment of 0 may only be temporary.
+    # Settings arrive one by one, so an increment of 0 may be temporary: no reading
+    # until then.
     if increment_deg <= 0.0:
         return units.from_deg(start_deg), 0.0, 0, end_deg < start_deg
     # The tolerance keeps a rounding error from adding a ray.

@@ -1,7 +1,8 @@
 """Packets that a robot sends: layouts in both directions, in the units of the protocol.
 
 Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a
-client's side. Field names state the unit if it is not the protocol's scaled unit.
+client's side. A field's name states its unit, such as ``_mm``, unless the robot model
+defines the unit.
 `reportbuilder` fills them from a robot in SI units. Source: pioneer-protocol §5 to §8.
 """
 
@@ -30,13 +31,13 @@ _SONAR = struct.Struct("<BH")
 class Sip:
     """Standard information packet (§5).
 
-    All values are integers as on the wire; see the reference for scales.
+    All values are integers as in the packet.
 
     Attributes
     ----------
     x, y : int
-        Odometry, truncated, in units of the model's DistConvFactor, mm; it wraps at 16
-        bits.
+        Position by odometry, truncated to whole units, which wraps at 16 bits. The unit
+        is the model's DistConvFactor, mm.
     th : int
         Heading in units of AngleConvFactor, 0.001534 rad.
     left_vel, right_vel : int
@@ -53,15 +54,16 @@ class Sip:
     compass : int
         Heading in 2° units.
     sonar : sequence of (int, int)
-        Index, and range in units of the model's RangeConvFactor, mm.
+        Index of the transducer, and range. The unit is the model's RangeConvFactor, mm.
     timer_low, gripper, analog : int
-        Bytes after the sonar readings; the second is the gripper state.
+        Bytes after the sonar readings: timer, gripper state, and selected analogue
+        input.
     digin, digout : int
         Digital inputs and outputs, one bit for each line.
     battery10 : int
         Battery voltage, dV, 16 bits.
     charge_state : int
-        0 is not charging.
+        0 while the battery is not being charged.
     rot_vel10 : int
         Turn rate, 0.1 deg/s.
     faults : int
@@ -90,7 +92,7 @@ class Sip:
     timer_low: int = 0
     gripper: int = 0
     analog: int = 0
-    # 1 means "not triggered" for the sensors that clients expect on these lines (§5).
+    # Clients expect sensors on these lines, for which 1 means "not triggered".
     digin: int = 0xFF
     digout: int = 0xFF
     battery10: int = 0
@@ -142,7 +144,7 @@ class Sip:
             self.temperature,
             self.soc,
         )
-        # The type alone reports whether the robot moves; the bytes inside are the same.
+        # Only the packet type reports whether the robot moves.
         return frame(P.SIP_MOVING if self.moving else P.SIP, head + sonar + tail)
 
     @classmethod
@@ -194,8 +196,9 @@ class Sip:
         return sip
 
 
-# Name and struct code; "s" is a NUL-terminated string (§6; the order is the layout).
-# One table for both directions, so that encoder and decoder cannot differ.
+# Name and `struct` code of each field, in the order of the packet (pioneer-protocol
+# §6); "s" is a NUL-terminated string. Encoder and decoder use the same table, so they
+# cannot differ.
 _CONFIG_LAYOUT: Final = (
     ("class_name", "s"),
     ("subclass", "s"),
@@ -260,7 +263,7 @@ CONFIG_MAXIMA: Final = {
     for name, code in _CONFIG_LAYOUT
     if code in "BH"
 }
-"""Maxima of the unsigned fields of a CONFIGpac."""
+"""Greatest values that fit into the unsigned fields of a CONFIGpac."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -390,8 +393,7 @@ class Config:
         return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
 
 
-# The class lists its fields for readers, and the layout lists them for the wire: both
-# orders must agree.
+# `Config` and the layout both list the fields, so their order must agree.
 assert [f.name for f in fields(Config)] == [name for name, _ in _CONFIG_LAYOUT]
 
 
@@ -410,14 +412,16 @@ def c_string(text: str, limit: int = 60) -> bytes:
 
 
 def sync2(name: str, class_name: str, subclass: str) -> bytes:
-    """Return the answer to SYNC2: three strings of at most 19 characters (§3, HSK-006).
+    """Return the answer to SYNC2: three strings of at most 19 characters.
+
+    See pioneer-protocol §3.
 
     Parameters
     ----------
     name : str
         Robot's name; some clients recognise a simulator by ``MobileSim`` (§3).
     class_name, subclass : str
-        Class and model of the robot. Clients load the parameter file of the latter.
+        Class and model of the robot. Clients load the parameter file of the model.
 
     Returns
     -------
@@ -436,7 +440,8 @@ class LaserPart:
     Attributes
     ----------
     total, first : int
-        Number of readings in the scan, and index of the first one here.
+        Number of readings in the whole scan, and index of the first reading in this
+        packet.
     ranges_mm : sequence of int
         Up to 32 ranges, mm.
     reflectance : sequence of int

@@ -1,7 +1,7 @@
-"""`Roster`: timers and flags of many sessions as columns, with a row for each.
+"""Table of the timers and flags of many sessions, with a row for each session (`Roster`).
 
-One call finds all sessions of a simulation that have work. A session is in one roster
-at a time: first alone in a new roster, until a server adds it to a common one.
+A kernel finds all sessions that have work in one call. A session is in one roster at a
+time: at first alone in its own roster, until a server adds it to the common one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STAMPS: Final = itertools.count(1)
 
 
 class Roster(Generic[S]):
-    """Columns of sessions; see `botyard.protocols.pioneer.kernels.schedule`.
+    """Table of sessions; for its columns see `botyard.protocols.pioneer.kernels.schedule`.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Roster(Generic[S]):
     motors : (n,) array
         Whether the motors were on in the last report.
     sessions : list
-        Session of each row; None for a free one.
+        Session of each row; None for a free row.
     """
 
     min_wall_period = MIN_WALL_PERIOD
@@ -99,7 +99,7 @@ class Roster(Generic[S]):
         self.walls[row] = math.inf
 
     def take_over(self, row: int, other: Roster[S], its_row: int) -> None:
-        """Copy the columns of a session from another roster."""
+        """Copy the row of a session from another roster."""
         self.times[row] = other.times[its_row]
         self.walls[row] = other.walls[its_row]
         self.flags[row] = other.flags[its_row]
@@ -108,10 +108,12 @@ class Roster(Generic[S]):
     def due(
         self, time_us: int, now: float, repeat_after: float, only: int | None = None
     ) -> tuple[I8, I8, float]:
-        """Find the work after a step: rows with a report, with other work, next timer.
+        """Find the work after a step.
 
-        For rows with other work, `Session.attend` must be called. `only` restricts the
-        search to one row. Times are µs of simulated time, and s of wall time.
+        Return the rows with a due report, the rows with other work, and the wall time
+        of the next timer, s. For rows with other work, `Session.attend` must be called.
+        `time_us` is simulated time, µs; `now` and `repeat_after` are wall times, s.
+        `only` restricts the search to one row.
         """
         self._between(only)
         wake = find_due(
@@ -129,8 +131,10 @@ class Roster(Generic[S]):
         return *self._results(), wake
 
     def expired(self, now: float) -> tuple[I8, I8, float]:
-        """Return rows whose report is repeated, rows with a timeout, and the next
-        timer's time, s.
+        """Find the work of expired timers.
+
+        Return the rows whose report must be repeated, the rows with a timeout, and the
+        wall time of the next timer, s.
         """
         self._between(None)
         wake = find_expired(

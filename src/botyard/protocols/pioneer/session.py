@@ -52,13 +52,18 @@ from botyard.protocols.pioneer.simreports import MapChanged
 REPEAT_AFTER: Final = 0.15
 """Shortest wall time without a SIP after which the last state is repeated, s."""
 UNREAD_LOOK_US: Final = 300_000
-"""Simulated time until the watchdog checks again a client with unread bytes, µs."""
+"""Simulated time by which the watchdog waits longer if bytes of the client are unprocessed, µs."""
 HANDSHAKE_PACKETS: Final = 10
+"""Number of packets within which a client must complete the handshake."""
 HANDSHAKE_SECONDS: Final = 10.0
+"""Wall time within which a client must complete the handshake, s."""
 SILENCE_SECONDS: Final = 60.0
-"""Wall time after which a silent client gets no more SIPs, s (HSK-024)."""
+"""Wall time without packets of the client after which it gets no more SIPs, s."""
 PLAIN_COMMANDS: Final = frozenset((C.PULSE, C.VEL, C.RVEL, C.LATVEL))
-"""Commands that need no session; see `botyard.protocols.pioneer.commandbatch`."""
+"""Commands that a kernel can execute without the session.
+
+See `botyard.protocols.pioneer.commandbatch`.
+"""
 
 
 def repeat_after(step: float) -> float:
@@ -86,7 +91,7 @@ class Session(Conversation):
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
         self.roster: Roster[Session] = Roster(1)
-        """Table with the timers of the session; see `enter`."""
+        """Table with timers and flags of the session; see `enter`."""
         self.row = self.roster.add(self)
         """Row of the session in `roster`."""
         super().__init__(port, settings, now)
@@ -153,7 +158,8 @@ class Session(Conversation):
                 self._has_plain_commands
                 and self.parser.is_empty
                 and not self._silent
-                # GRIPPER may change the meaning of the next command.
+                # After GRIPPER the session must see the next command, which may be its
+                # value.
                 and self.last_command != C.GRIPPER
             ):
                 flags |= PROMPT
@@ -202,7 +208,8 @@ class Session(Conversation):
                 self._packet(packet, now)
         finally:
             self._note()
-        # One line for all errors of a chunk: noise on the line must not flood the log.
+        # Log one line for all errors of a chunk: noise on a serial line must not flood
+        # the log.
         errors = self.parser.counts.errors
         if errors != self._errors_seen:
             self._errors_seen = errors
@@ -218,8 +225,8 @@ class Session(Conversation):
     def is_due(self, now: float) -> bool:
         """Check the watchdog after a step; return whether a report is due.
 
-        If it is, `report` or `send_report` must follow. `Roster.due` does the same for
-        many sessions.
+        If so, the caller must call `report` or `send_report`. `Roster.due` does the
+        same for many sessions.
         """
         due, asking, _ = self.roster.due(
             self.port.time_us, now, repeat_after(self.port.timing.real), self.row
@@ -229,14 +236,15 @@ class Session(Conversation):
         return len(due) > 0
 
     def attend(self) -> None:
-        """Check the watchdog and run the functions of the board, after a step."""
+        """Check the watchdog, and run the controller board's functions, after a step."""
         if self.stage is not Stage.OPEN:
             return
         times = self.roster.times[self.row]
         timeout_us = int(times[WATCHDOG])
         is_silent = self.port.time_us - int(times[HEARD]) > timeout_us
-        # A busy server must not stop a robot whose client has sent commands in time. A
-        # check after each step would make it even busier.
+        # Commands may have arrived in time, but a busy server has not processed them
+        # yet. Then wait, and check again only after a while, because a check after each
+        # step would make the server even busier.
         if is_silent and self.has_unread():
             times[HEARD] += UNREAD_LOOK_US
         elif is_silent:
@@ -252,7 +260,7 @@ class Session(Conversation):
             self._run_board_functions()
 
     def handle_timer(self, now: float) -> bool:
-        """Handle timeouts; return whether `report` or `send_report` must follow."""
+        """Handle timeouts; return whether the caller must call `report` or `send_report`."""
         try:
             return self._handle_timer(now)
         finally:
@@ -261,7 +269,7 @@ class Session(Conversation):
     def _handle_timer(self, now: float) -> bool:
         if self.stage is Stage.CLOSED:
             return False
-        # The client has sent data that is not processed yet, so it is not silent.
+        # Unprocessed data shows that the client is not silent, so restart its timeouts.
         if self._is_time_over(now) and self.has_unread():
             self._began = self._heard = now
         if self.stage is not Stage.OPEN:
@@ -349,16 +357,18 @@ class Session(Conversation):
         return self.stage is Stage.CLOSED
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify the client of the result of a map change (§8), after its handshake.
+        """Notify the client of the result of a map change (pioneer-protocol §8).
+
+        Before the handshake is complete, nothing is sent.
 
         Parameters
         ----------
         name : str
             File name as it was requested.
         loaded : int
-            1 loaded, 0 not loaded again, 2 could not be loaded; see `MapChanged`.
+            1 if the map was loaded, 0 if not, 2 if it could not be; see `MapChanged`.
         by_user : bool
-            Whether it was changed on the page, not by a client.
+            Whether a user of the page, not a client, has changed the map.
         """
         if self.stage in (Stage.READY, Stage.OPEN):
             self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
@@ -366,7 +376,7 @@ class Session(Conversation):
     # -- for the command handlers
 
     def close(self, reason: str) -> None:
-        """End the session: release the robot, with sonar and lasers off (HSK-015).
+        """End the session: turn sonar and lasers off, and release the robot.
 
         A session that never owned the robot leaves it unchanged, because another client
         may own it.
@@ -407,7 +417,7 @@ class Session(Conversation):
             self._sync(packet)
         elif self.stage is Stage.READY and packet.id == C.OPEN:
             self._open()
-        # The user may hide commands that a client should not send.
+        # The user may disable commands (``--ignore-command``).
         elif packet.id in self.settings.ignore_commands:
             self.once(
                 packet.id,
@@ -418,8 +428,8 @@ class Session(Conversation):
             self._command(packet)
 
     def _sync(self, packet: Packet) -> None:
-        # Wrong packets also count, so that a client that is no Pioneer client cannot
-        # keep the port busy.
+        # Count wrong packets also, so that a peer with another protocol cannot keep the
+        # port busy.
         self._handshake_packets += 1
         following = STAGE_AFTER_SYNC.get(packet.id)
         if following is None:
@@ -432,8 +442,7 @@ class Session(Conversation):
                 sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass)
             )
             self.stage = following
-            # From here on, the robot answers this client, although it sends SIPs only
-            # after OPEN.
+            # The client now owns the robot, although SIPs are sent only after OPEN.
             self._has_robot = True
             self.set_sonar(True)
         else:
@@ -446,7 +455,8 @@ class Session(Conversation):
     def _claim(self) -> None:
         """Claim the robot at OPEN or the first command.
 
-        A program that only requests the names of SYNC2 thus changes nothing.
+        A program that only reads the robot's names in the answer to SYNC2 thus changes
+        nothing.
         """
         if not self._claimed:
             self._claimed = True
@@ -486,8 +496,8 @@ class Session(Conversation):
             bumped = is_stalled_by(
                 self.port.report_bits().get("stall_bumpers", 0), self.bumpstall
             )
-            # Only the start of a contact stops the robot, so that a client can drive it
-            # away.
+            # Stop the robot only when a contact starts, so that the client can then
+            # drive it away.
             if bumped and not self._bumped:
                 self.port.stop()
             self._bumped = bumped
@@ -500,8 +510,8 @@ class Session(Conversation):
             self.port.set_velocity(
                 v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a
             )
-        # Releasing the button stops the robot once; later commands of the client are
-        # obeyed again.
+        # Stop the robot once when the button is released; then the client drives it
+        # again.
         elif self._joydriving:
             self.port.stop()
 
@@ -525,7 +535,9 @@ class Session(Conversation):
         )
 
     def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
-        """Send SIMSTAT if requested, SIP, subscribed packets and laser packets (§2).
+        """Send one period's packets: SIMSTAT, SIP, packets on request, and laser packets.
+
+        See pioneer-protocol §2.
 
         Parameters
         ----------
@@ -542,7 +554,7 @@ class Session(Conversation):
         self.send(sip)
         if self.streams.wanted:
             self.send(self.streams.report(self.port.state()))
-            # Packets that were requested once are sent now.
+            # Update the flags: packets that were requested once are no longer due.
             self._note()
         self.send(scans)
 
@@ -554,7 +566,7 @@ class Session(Conversation):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the session's reports can be built in batches; see `batch`."""
+        """Whether the kernel of `batch` can make the session's reports."""
         return self._has_plain_model and not self._silent
 
     @property
@@ -566,7 +578,7 @@ class Session(Conversation):
         return version
 
     def _sip(self, state: RobotState) -> bytes:
-        """Return the SIP as bytes, with the next 32 sonar readings of a large ring.
+        """Return the SIP as bytes, with at most 32 sonar readings.
 
         Parameters
         ----------

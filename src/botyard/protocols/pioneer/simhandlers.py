@@ -72,7 +72,7 @@ def _exit(session: Conversation, packet: Packet) -> None:
 def _crash(session: Conversation, packet: Packet) -> None:
     """Execute RESET or MAINTENANCE: the controller restarts.
 
-    The simulator exits as after a crash (PIO-033, PIO-034).
+    The simulator exits as if it had crashed.
     """
     session.emit(
         ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True)
@@ -85,19 +85,19 @@ def _crash(session: Conversation, packet: Packet) -> None:
 def _counted_text(r: Reader) -> str:
     """Return a text: u16 length, and characters.
 
-    The length may or may not include a NUL (decisions, "SIM_CTRL names").
+    Clients differ in whether the length includes a NUL at the end.
 
     Parameters
     ----------
     r : Reader
-        Data of SIM_CTRL, at the length. It is read to the end of the text.
+        Data of SIM_CTRL, positioned at the length; the text is read from it.
 
     Returns
     -------
     str
         Characters up to the first NUL, in Latin-1.
     """
-    # The reader returns at most the bytes that are left, whatever the length says.
+    # A wrong length does no harm: the reader returns at most the bytes that are left.
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
 
 
@@ -216,8 +216,7 @@ def _ctrl(session: Conversation, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     operation = r.i16()
-    # Unknown operations are ignored, because a client of another version may send
-    # others.
+    # Ignore unknown operations, because clients of other versions may send more.
     act = OPERATIONS.get(operation)
     if act is None:
         session.log(
@@ -291,4 +290,7 @@ SRISIM: Final[dict[int, Handler]] = {
     C.OLD_SETORIGINTH: _set_origin,
     C.OLD_RESET_TO_ORIGIN: _reset_to_origin,
 }
-"""Commands to which ``--srisim-compat`` gives another meaning (§4.4)."""
+"""Handlers of the commands to which ``--srisim-compat`` gives another meaning.
+
+See pioneer-protocol §4.4.
+"""

@@ -1,6 +1,7 @@
 """Packets about the simulation itself: SIMSTAT, SIMINFO and SIM_MAP_CHANGED.
 
-See `reports` for the style. Source: pioneer-protocol §8.
+Like `reports`, the module has a class with `encode` and `decode` for each packet.
+Source: pioneer-protocol §8.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ _SIMSTAT = struct.Struct("<BBIHHHiiiiiiiiiii")
 
 @dataclass(slots=True, kw_only=True)
 class SimStat:
-    """State of the simulation, SIMSTAT (§8).
+    """State of the simulation, SIMSTAT (pioneer-protocol §8).
 
     Attributes
     ----------
     flags : int
-        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 the packet has odometry
-        errors.
+        Bit 0: there is a map; bit 1: the map is georeferenced; bit 2: the packet has
+        odometry errors.
     sim_ms, real_ms, last_ms : int
-        Step lengths: simulated, requested, measured, ms.
+        Length of a step, ms: in simulated time, requested wall time, and measured wall
+        time of the last step.
     x_mm, y_mm, z_mm, th_deg : int
         True pose of the robot, mm and degrees.
     lat_e7, lon_e7, alt_cm : int
         GPS reading, 10⁻⁷ ° and cm.
     gps_quality : int
-        100 × dilution of precision; 0 is bad, −1 none.
+        100 × dilution of precision; 0 for a bad reading, −1 without a GPS.
     error_x, error_y, error_th : int
         Odometry errors: mm and degrees × 10⁷.
     """
@@ -90,7 +92,7 @@ class SimStat:
 
 @dataclass(frozen=True, slots=True)
 class SimDevice:
-    """Device as SIMINFO lists it: unique name, type, number among its kind, status (0).
+    """Device in the list of SIMINFO.
 
     Attributes
     ----------
@@ -112,14 +114,15 @@ class SimDevice:
 
 @dataclass(slots=True, kw_only=True)
 class SimInfo:
-    """Identification of the simulator, and the robot's devices, SIMINFO (§8).
+    """Identification of the simulator, and the robot's devices: SIMINFO (pioneer-protocol §8).
 
     Attributes
     ----------
     application, version : str
         Name and version of the simulator.
     flags : int
-        Bit 0 it has an interactive page, bit 1 it was restarted after a crash.
+        Bit 0: the simulator has an interactive page; bit 1: it was restarted after a
+        crash.
     devices : list of SimDevice
         Devices, as many as fit into the packet.
     """
@@ -177,15 +180,15 @@ class SimInfo:
 
 @dataclass(slots=True, kw_only=True)
 class MapChanged:
-    """Result of a map change, SIM_MAP_CHANGED (§8).
+    """Result of a map change, SIM_MAP_CHANGED (pioneer-protocol §8).
 
     Attributes
     ----------
     by_user : bool
         Whether the map was changed on the interactive page, not by a client.
     loaded : int
-        1 a new map was loaded, 0 it was not loaded again (unchanged, or refused by
-        master mode), 2 it could not be loaded.
+        1 if a new map was loaded; 0 if it was not loaded, because it is unchanged or
+        another client has reserved loading (SIM_CTRL 2); 2 if it could not be loaded.
     name : str
         File name as requested.
     """

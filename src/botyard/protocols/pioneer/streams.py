@@ -45,8 +45,8 @@ class Streams:
     def request(self, kind: P, mode: int) -> None:
         """Set the subscription to a kind of packet.
 
-        Mode 0 is none, 1 is one packet with the next SIP, and any other a packet with
-        every SIP.
+        Mode 0 means no packet, 1 a packet with the next SIP, and any other a packet
+        with every SIP.
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class Streams:
         if not self._modes:
             return b""
         out = []
-        # Packets follow the order of the table, as clients expect it of real robots,
-        # not the order of the requests.
+        # Send the packets in the order of the table, as real robots do, not in the
+        # order of the requests.
         for kind, builder in BUILDERS.items():
             mode = self._modes.get(kind, 0)
             if mode:

@@ -1,8 +1,8 @@
-"""Kernel that takes plain commands of many clients from one buffer.
+"""Kernel that executes plain commands of many clients from one buffer.
 
-Nearly all packets of a running client are velocities and keep-alives. The kernel takes
-the bytes of a client if they are whole packets of these commands, with valid checksums.
-It leaves all others to the session, which parses them from the start.
+Nearly all packets of a client are velocities and keep-alives (plain commands). The
+kernel takes the bytes of a client if they are complete packets of these commands, with
+valid checksums. Otherwise it takes none of them, and the session parses all bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ U1 = NDArray[np.uint8]
 B1 = NDArray[np.bool_]
 
 HEADER_0, HEADER_1 = 0xFA, 0xFB
-"""Size of a packet's header, bytes."""
+"""First two bytes of a packet."""
 HEAD, TAIL, SHORTEST = 4, 2, 6
-"""Size of the part before the arguments, of the checksum, and of a packet without
+"""Sizes of the part before the arguments, of the checksum, and of a packet without
 arguments, bytes.
 """
 PULSE, VEL, RVEL, LATVEL = 0, 11, 21, 110
@@ -38,9 +38,9 @@ ARGUMENT: Final = 3
 NEGATIVE: Final = 0x1B
 """Type of a negative argument."""
 UNCHANGED: Final = 1 << 32
-"""Velocity of an axis for which there is no command."""
+"""Value that stands for "no command" in the velocities of axes."""
 AXES: Final = 3
-"""Velocities of a robot: forward, to the left, turn rate."""
+"""Number of axes of a robot's velocity: forward, to the left, turn rate."""
 
 
 @inline_kernel
@@ -55,13 +55,19 @@ def axis_of(number: int) -> int:
 
 @inline_kernel
 def byte_at(data: U1, at: int) -> int:
-    """Return a byte as a signed number; an unsigned number would turn sums into floats."""
+    """Return a byte as a signed number.
+
+    Numba would turn sums of signed and unsigned numbers into floats.
+    """
     return int(np.int64(data[at]))
 
 
 @inline_kernel
 def has_valid_checksum(data: U1, first: int, end: int) -> bool:
-    """Return whether the checksum after bytes is right; see `packet.checksum`."""
+    """Return whether the two bytes at `end` are the checksum of the bytes from `first` on.
+
+    See `packet.checksum`.
+    """
     total = 0
     for i in range(first, end - 1, 2):
         total += (byte_at(data, i) << 8) + byte_at(data, i + 1)
@@ -82,7 +88,8 @@ def take_packets(data: U1, size: int, motors: bool, wanted: I8) -> bool:
     while at < size:
         if size - at < SHORTEST or data[at] != HEADER_0 or data[at + 1] != HEADER_1:
             return False
-        # A length out of range leads to a wrong checksum or beyond the end.
+        # An invalid length is refused below: it leads beyond the end, or to a wrong
+        # checksum.
         end = at + 3 + byte_at(data, at + 2)
         if end > size or end < at + SHORTEST:
             return False
@@ -120,19 +127,24 @@ def take_commands(
     wanted: I8,
     taken: B1,
 ) -> None:
-    """Take the plain commands of sessions, and note that their clients are alive.
+    """Take the plain commands of sessions, and record that their clients are alive.
 
     Parameters
     ----------
     numbers : (m,) array
         Rows of the sessions.
-    data, sizes : (m, size), (m,) array
-        Bytes of each client, and their number; at most 0 for none.
-    now, time_us, silence : float, int, float
-        Wall time, s; simulated time, µs; and the time after which a client counts as
-        silent, s.
+    data : (m, size) uint8
+        Received bytes of each client.
+    sizes : (m,) int64
+        Number of received bytes of each client; 0 or less without any.
+    now : float
+        Wall time, s.
+    time_us : int
+        Simulated time, µs.
+    silence : float
+        Wall time without packets after which a client counts as silent, s.
     times, walls, flags, motors : arrays
-        Columns of the sessions.
+        Columns of the roster, by row of the session.
     wanted : (m, 3) array
         Output: last velocity of each axis, forward and left, mm/s, and turn rate,
         deg/s; `UNCHANGED` for none.

@@ -1,8 +1,8 @@
 """Kernel that writes the reports of many sessions into one buffer of bytes.
 
-Only pose, speeds, flags and ranges change in every period. Each report is therefore
-built once by `botyard.protocols.pioneer.reportbuilder`, which defines the layout, and
-the kernel writes the fields that change. Its bytes equal the output of `reportbuilder`.
+Only pose, speeds, flags and ranges change in every period. Therefore
+`botyard.protocols.pioneer.reportbuilder` builds each report once, and the kernel then
+writes the fields that change. The bytes equal the output of `reportbuilder`.
 """
 
 from __future__ import annotations
@@ -25,37 +25,42 @@ U8 = NDArray[np.uint64]
 B1 = NDArray[np.bool_]
 
 HEAD: Final = 4
-"""Offset of the data after header, length and packet type."""
+"""Offset of a packet's data, after header, length and packet type, bytes."""
 TAIL: Final = 2
-"""Length of the checksum."""
+"""Length of the checksum, bytes."""
 READINGS: Final = 32
-"""Laser readings in one packet."""
+"""Greatest number of laser readings in one packet."""
 
 # Offsets of fields in the data of a SIP (pioneer-protocol §5).
 X, Y, TH, LEFT, RIGHT, STALL, FLAGS, COUNT = 0, 2, 4, 6, 8, 11, 15, 18
 SONAR, SONAR_SIZE = 19, 3
 """Offset of the first sonar reading in a SIP, and size of a reading."""
 ROT_VEL, LAT_VEL = 8, 12
-"""Offsets of fields after the sonar readings."""
+"""Offsets of fields from the end of the sonar readings, bytes."""
 STALL_BITS: Final = 0x0101
 """Bits of a stall of both wheels."""
 
-# Columns of a session.
+# Columns of `rows`, which describe the report of a session: row of the robot; offset of
+# the report in the buffer; sizes of SIP and report; number, offset and count of the
+# sonar ring's readings; constant flags; bits of contacts.
 BODY, AT, SIP_SIZE, SIZE, RING, RING_AT, RING_COUNT, FLAG_BITS, BITS, COLUMNS = range(
     10
 )
-# Columns of the conditions under which a session's description was made: version of the
-# session, board, its version, number of placements, whether the robot has devices.
+# Columns of `built`, the versions for which the description in `rows` was made: version
+# of the session; index and version of the controller board; number of placements of
+# robots; and whether the robot has devices.
 SESSION_VERSION, BOARD_INDEX, BOARD_VERSION, PLACEMENTS, HAS_DEVICES, BUILT_COLUMNS = (
     range(6)
 )
-# Work of sessions before their reports: build a report in Python, renew a description,
-# look up the bits of contacts.
+# Kinds of work before reports are written: build a report in Python, renew a
+# description in `rows`, look up the bits of contacts.
 NOT_PLAIN, CHANGED, TOUCHED = 1, 2, 4
-# Columns of a scan, for each session.
+# Columns of `scans`, which describe a scan of a session: offset of its packets; first
+# reading and number of readings; packet type; order; number of the laser among all
+# sensors; flag "robot was moved".
 PACKETS, FIRST, LENGTH, MODE, REVERSE, DEVICE, MOVED, SCAN_COLUMNS = range(8)
-# Units of a robot model: distance, angle, velocity and turn rate of the wheels, and
-# sonar readings for each metre.
+# Columns of `units`, the units of a robot model: of distances, angles, wheel speeds and
+# the wheels' turn rate, and the number of sonar units in a metre.
 DISTANCE, ANGLE, VELOCITY, TURN, RANGE, UNITS = range(6)
 
 MM: Final = 1000.0
@@ -68,13 +73,15 @@ class World(NamedTuple):
     Attributes
     ----------
     odom, vel : (n, 3) array
-        Poses by odometry, and velocities; m and rad.
+        Poses by odometry (m, m, rad), and velocities (m/s, m/s, rad/s), by row of the
+        body.
     motors, stall : (n,) array
-        Whether motors are on, and whether bodies are stalled.
+        1 if the motors are on, and 1 if the body is stalled, otherwise 0.
     ranges, returns : (r,) array
-        Ranges, m, and returns.
+        Readings of all range sensors: ranges, m, and strengths of echoes. A strength is
+        0 without an echo, 1 for an ordinary surface and greater for a reflector.
     taken : (d,) array
-        Whether the last step measured each sensor.
+        Whether each range sensor has measured in the last step.
     """
 
     odom: F8
@@ -103,7 +110,7 @@ def rounded(value: float) -> int:
 
 @inline_kernel
 def wrapped(value: float) -> int:
-    """Truncate towards zero, for a result modulo 2¹⁶; NaN gives 0."""
+    """Truncate towards zero; the caller uses the result modulo 2¹⁶. NaN gives 0."""
     return int(value) if abs(value) < 9e18 else 0
 
 
@@ -129,7 +136,7 @@ def put_checksum(out: U1, at: int, size: int) -> None:
 
 @inline_kernel
 def put_sip(row: I8, units: F8, world: World, out: U1) -> int:
-    """Write the fields of a SIP that change; return whether the motors are on."""
+    """Write the fields of a SIP that change in every period; return whether the motors are on."""
     body, at = row[BODY], row[AT] + HEAD
     odom, vel, ranges = world.odom, world.vel, world.ranges
     put_word(out, at + X, wrapped(odom[body, 0] * MM / units[DISTANCE]))
@@ -156,10 +163,12 @@ def put_sip(row: I8, units: F8, world: World, out: U1) -> int:
 
 @inline_kernel
 def put_scan(body: int, scan: I8, world: World, out: U1) -> None:
-    """Write the fields of the packets of a scan that change."""
+    """Write the fields of a scan's packets that change in every period."""
     odom, ranges, returns = world.odom, world.ranges, world.returns
     at, count, first = scan[PACKETS], scan[LENGTH], scan[FIRST]
-    # The poses of packets 0x60 precede the readings; 0x61 ends with device and flags.
+    # Sizes of a reading, and of the parts before and after the readings. Packets 0x60
+    # start with the pose; packets 0x61 have longer readings, and end with device and
+    # flags.
     short = scan[MODE] == 1
     size, before, after = (2, 11, 0) if short else (5, 5, 2)
     step = 1
@@ -207,16 +216,17 @@ def find_stale(
     flags, versions : (n,) int64
         Flags of the sessions, and versions of the constant parts of their reports.
     rows : (n, COLUMNS) int64
-        Description of each session's report.
-    built : (n, BUILT_COLUMNS) int64
-        Conditions under which `rows` was filled.
-    boards, buttons : (b,) int64, (b, 2) int8
-        Versions of the controller boards, and their joystick buttons, which change
-        without a new version.
+            Description of each session's report.
+        built : (n, BUILT_COLUMNS) int64
+            Versions for which `rows` was filled.
+        boards : (b,) int64
+            Versions of the controller boards.
+        buttons : (b, 2) int8
+            Joystick buttons of the boards, which change without a new version.
     placements : int
-        Number of times that any robot was placed.
+        Number of placements (teleports) of robots so far.
     contact : (bodies,) uint64
-        Contacts of each body; 0 without any.
+        Bits of the contacts of each body; 0 without contacts.
 
     Returns
     -------
@@ -260,17 +270,21 @@ def write_reports(
     ----------
     numbers : (m,) array
         Rows of the sessions.
-    rows, scans, units : (n, COLUMNS), (n, k, SCAN_COLUMNS), (n, UNITS) array
-        Description of each session's report. A scan without length is not sent.
+    rows : (n, COLUMNS) array
+            Description of each session's report.
+        scans : (n, k, SCAN_COLUMNS) array
+            Description of each session's scans. A scan of the length 0 is not sent.
+        units : (n, UNITS) array
+            Units of each session's robot model.
     world : World
         State after the step.
     motors : (n,) array
         Output: whether the motors are on.
     out : array
-        Buffer, which holds the other fields already.
+        Buffer of all reports, in which the constant fields are already written.
     made : (m,) array
-        Output: False for a session without a description, or one of whose sensors was
-        not measured.
+        Output: whether the report was written. False for a session without a
+        description, or if one of its sensors has not measured.
     """
     for k in range(len(numbers)):
         i = numbers[k]

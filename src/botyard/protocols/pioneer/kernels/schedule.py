@@ -1,4 +1,4 @@
-"""Kernels that find the sessions with something to do, in the columns of a `Roster`."""
+"""Kernels that find the sessions with due reports or timeouts, in the columns of a `Roster`."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ BOARD: Final = 2
 SILENT: Final = 4
 """Flag: the client has been silent for so long that it gets no reports."""
 EXTRA: Final = 8
-"""Flag: the session sends further packets with its reports."""
+"""Flag: the session sends other packets together with its reports."""
 PLAIN: Final = 16
 """Flag: the kernel `write_reports` can make the reports."""
 PROMPT: Final = 32
-"""Flag: the kernel `take_commands` can take commands."""
+"""Flag: the kernel `take_commands` may execute the client's commands."""
 
 NEXT_SIP, LAST, HEARD, WATCHDOG, TIMES = 0, 1, 2, 3, 4
-"""Columns of simulated times, µs, and their number.
+"""Columns of simulated times, µs, and (`TIMES`) their number.
 
-They are the time of the next SIP, of the last step and of the last packet, and the
-timeout of the watchdog.
+The times are: next SIP, last step, last packet of the client, and the watchdog's
+timeout.
 """
 SENT, REPEAT, DEADLINE, SPOKE, WALLS = 0, 1, 2, 3, 4
-"""Columns of wall times, s, and their number.
+"""Columns of wall times, s, and (`WALLS`) their number.
 
-They are the times of the last report, of its repetition, of the next timeout, and of
-the client's last packet.
+The times are: last report, repetition of the report, next timeout, last packet of the
+client.
 """
 NEVER: Final = 1 << 62
 """Simulated time that is never reached, µs.
 
-As the time of the last packet it shows that the watchdog has fired.
+In the column HEARD it means that the watchdog has fired.
 """
 SIP_PERIOD_US: Final = 100_000
-"""Period of SIPs, µs of simulated time; longer steps have one SIP each."""
+"""Period of SIPs, µs of simulated time. If steps are longer, each step has one SIP."""
 MIN_WALL_PERIOD: Final = 0.01
 """Minimum wall time between SIPs, s, for runs faster than real time."""
 REPEAT_PERIOD: Final = 0.1
@@ -64,26 +64,29 @@ def find_due(
     found: I8,
     counts: I8,
 ) -> float:
-    """Find the sessions with a report after a step; return the time of the next timer, s.
+    """Find the sessions with a due report after a step; return the time of the next timer, s.
 
-    Their next reports are planned. The next timer is as of `find_expired`, and in the
-    past if one has expired.
+    The next reports of these sessions are scheduled. The next timer is the earliest
+    time at which `find_expired` has work; it is in the past if a timer has expired.
 
     Parameters
     ----------
     span : (2,) array
-        First row, and end of the rows.
+        First row, and row after the last one.
     time_us : int
         Simulated time, µs.
-    now, repeat_after, apart : float
-        Wall time, the time after which a report is repeated if no step follows, and the
-        minimum time between two reports, s.
+    now : float
+        Wall time, s.
+    repeat_after : float
+        Wall time after which a report is repeated if no step follows, s.
+    apart : float
+        Least wall time between two reports, s.
     times, walls, flags : arrays
         Columns of the sessions.
     found : (2, n) array
-        Output: rows with a due report, and rows with work for the session itself.
+        Output: rows with a due report; rows whose session must do other work.
     counts : (2,) array
-        Output: the number of each.
+        Output: numbers of rows in the two rows of `found`.
     """
     due = asking = 0
     wake = math.inf
@@ -109,8 +112,8 @@ def find_due(
         if time_us < times[i, NEXT_SIP] or 0.0 <= waited < apart:
             wake = min(wake, walls[i, REPEAT])
             continue
-        # The period is added to the due time, not to the present one, so that SIPs do
-        # not drift.
+        # Add the period to the due time, not to the present time, so that SIPs do not
+        # drift.
         times[i, NEXT_SIP] += SIP_PERIOD_US
         # Skip missed periods after a long step, and start at the first SIP.
         if times[i, NEXT_SIP] <= time_us:
@@ -138,9 +141,9 @@ def find_expired(
     span, now, walls, flags
         See `find_due`.
     found : (2, n) array
-        Output: rows whose report is repeated, and rows with a timeout.
+        Output: rows whose report must be repeated; rows with a timeout.
     counts : (2,) array
-        Output: the number of each.
+        Output: numbers of rows in the two rows of `found`.
     """
     due = asking = 0
     wake = math.inf
