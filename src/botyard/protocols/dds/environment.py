@@ -27,13 +27,13 @@ DISTROS: Final = {
     "lyrical": "lyrical",
     "rolling": "lyrical",
 }
-"""Known distributions of ROS 2, each with the distribution whose types are used."""
+"""Known distributions of ROS 2, each with the distribution whose message types are used."""
 DEFAULT_DISTRO: Final = "jazzy"
 ROS1_DISTROS: Final = frozenset(["kinetic", "melodic", "noetic"])
 """Distributions of ROS 1 that ``ROS_DISTRO`` may name; they do not concern ROS 2."""
 LAST_DOMAIN: Final = 232
 PARTICIPANTS: Final = 32
-"""Participants per machine that are probed without multicast, as in rmw_cyclonedds."""
+"""Number of participants that are tried on each host without multicast, as in rmw_cyclonedds."""
 _UNSERVED: Final = {
     "ROS_DISCOVERY_SERVER": "a discovery server of Fast DDS",
     "ROS_SUPER_CLIENT": "a discovery server of Fast DDS",
@@ -42,7 +42,7 @@ _UNSERVED: Final = {
     "FASTDDS_DEFAULT_PROFILES_FILE": "a profile of Fast DDS",
     "CYCLONEDDS_URI": "a configuration of Cyclone DDS",
 }
-"""Variables of other implementations, with the settings that they name."""
+"""Variables that configure DDS implementations and that botyard ignores, with their meaning."""
 _UDP_TRANSPORTS: Final = frozenset(["DEFAULT", "UDPV4"])
 """Values of ``FASTDDS_BUILTIN_TRANSPORTS`` with which Fast DDS uses UDP over IPv4.
 
@@ -53,9 +53,7 @@ after "?".
 
 
 def distro_of(name: str) -> tuple[str, str]:
-    """Return the distribution whose types are used for a ``ROS_DISTRO``, and a warning.
-
-    The warning is empty if there is none.
+    """Return the distribution whose message types are used, and a warning or an empty text.
 
     Parameters
     ----------
@@ -115,8 +113,7 @@ class Environment:
             The domain is not valid.
         """
         if domain is None:
-            # The length is limited, so that `int` stays cheap whatever the environment
-            # holds.
+            # Limit the number of digits, because `int` is slow for long texts.
             text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
             if not re.fullmatch("[0-9]{1,9}", text):
                 raise WorldError(
@@ -135,7 +132,7 @@ class Environment:
         if variables.get("ROS_LOCALHOST_ONLY") == "1":
             return cls(domain, "LOCALHOST")
         reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE") or "SUBNET"
-        # rcl also takes an unknown range for this one; `unserved` warns about it.
+        # Like rcl, treat an unknown range as LOCALHOST; `unserved` warns about it.
         if reach not in RANGES:
             reach = "LOCALHOST"
         peers = tuple(
@@ -177,7 +174,8 @@ class Environment:
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
         """Return warnings about settings that are ignored, wrong, or hide all topics.
 
-        Programs are usually started with the same variables as the simulator.
+        Settings of other programs also count, because they usually have the same
+        variables as the simulator.
 
         Parameters
         ----------

@@ -17,12 +17,13 @@ GID = 16
 
 
 class Graph:
-    """Nodes and endpoints of this process; one participant carries them all.
+    """Nodes and endpoints (readers and writers) of this process's only DDS participant.
 
     Parameters
     ----------
     types : Types
-        Message types: Humble's identifiers are longer.
+        Message types; they decide the length of identifiers, which are longer in
+        Humble.
     participant : bytes
         Identifier of the participant, 16 bytes.
     """
@@ -64,7 +65,7 @@ class Graph:
         node : str
             Absolute name of the node.
         reader, writer : bytes, optional
-            GUID of the endpoint, 16 bytes. An unknown one is ignored.
+            GUID of the endpoint, 16 bytes. An unknown GUID is ignored.
         """
         readers, writers = self._nodes.get(node, ({}, {}))
         if reader is not None:
@@ -81,8 +82,8 @@ class Graph:
     def encode(self) -> bytes:
         """Return the CDR of rmw_dds_common/msg/ParticipantEntitiesInfo.
 
-        The message lists all nodes, because it replaces the list that subscribers have
-        of the participant.
+        The message lists all nodes, because it replaces the earlier message of the
+        participant.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Header of rmw_cyclonedds in service requests and responses (reference ros.md §4).
 
-It is between the CDR header and the body. rmw_fastrtps sends inline QoS instead
-(`botyard.protocols.dds.services`).
+The header stands between the CDR header and the body. rmw_fastrtps has no such header,
+and uses inline QoS (`botyard.protocols.dds.services`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from botyard.errors import PeerError
 
 CDR_HEADER: Final = 4
+"""Size of the CDR header (encapsulation), bytes."""
 HEADER: Final = 16
-"""Size of the header: uint64 of the client, and int64 sequence number."""
+"""Size of the header, bytes: id of the client (uint64), and sequence number (int64)."""
 
 
 class Request(NamedTuple):

@@ -1,4 +1,4 @@
-"""Services of ROS 2 over RTPS, for clients and servers of both implementations.
+"""Services of ROS 2 over RTPS, for peers of rmw_fastrtps and of rmw_cyclonedds.
 
 rmw_fastrtps identifies the client and the request in inline QoS (related sample
 identity). rmw_cyclonedds inserts 16 bytes between the CDR header and the body
@@ -34,7 +34,8 @@ from botyard.protocols.rtps.qos import Qos
 from botyard.protocols.rtps.samples import Sample
 from botyard.protocols.rtps.wire import UNKNOWN_NUMBER, VENDOR_CYCLONE
 
-# A short history would drop the response to one client when another client gets many.
+# In a short history, many responses to one client would displace the response to
+# another.
 SERVER_QOS: Final = Qos(depth=1000)
 """Policies of a server's reader and writer: the history holds responses for many clients."""
 CLIENT_QOS: Final = Qos(depth=10)
@@ -72,7 +73,7 @@ class Call(NamedTuple):
 
 
 def _names_client(endpoint: EndpointData) -> bytes:
-    """Return the part of user data that identifies the client; empty if there is none.
+    """Return the part of an endpoint's user data that identifies its client; empty without it.
 
     rmw_cyclonedds pairs a client's endpoints by this part.
 
@@ -168,7 +169,7 @@ class ServiceServer:
         """Process a sample of the request topic."""
         self._forget_late(self._participant.now)
         if sample.related is not None:
-            # Otherwise a client could send responses to a reader of another
+            # Without this check, a client could direct responses to a reader of another
             # participant.
             if sample.related.guid[:12] != sample.writer[:12]:
                 self._refuse(
@@ -236,7 +237,8 @@ class ServiceServer:
     def _changed(self) -> None:
         """Send waiting responses after readers of clients have appeared."""
         now = self._participant.now
-        # The queue is replaced first, because sending may call this function again.
+        # Replace the queue before sending, because sending may call this function
+        # again.
         waiting, self._waiting = self._waiting, deque(maxlen=MAX_WAITING)
         self._waiting.extend(
             entry
@@ -245,12 +247,13 @@ class ServiceServer:
         )
 
     def _send(self, call: Call, body: bytes, now: float) -> bool:
-        """Send a response; return whether a reader of the client got it.
+        """Send a response; return whether a reader of the client is known, so that it was sent.
 
         Parameters
         ----------
         call : Call
-            The call. Its header decides between the forms of the two implementations.
+            The call. Its header shows whether the client uses rmw_cyclonedds or
+            rmw_fastrtps.
         body : bytes
             CDR of the response, little-endian, with its 4 bytes of encapsulation.
         now : float
@@ -270,13 +273,14 @@ class ServiceServer:
         )
 
         guid = call.sample.related.guid
-        # The sequence number of the sample identifies the request. In the identity that
-        # clients send, this number is unknown.
+        # Identify the request by the sequence number of its sample: clients do not know
+        # this number when they send their identity.
         inline = related_identity(Identity(guid, call.sample.number))
         if writer.write_to(guid, body, now, inline):
             return True
 
-        # The client names its writer; its reader is in the same participant.
+        # The identity is not of a reader: the client has named its request writer, or
+        # none. Its response reader is in the same participant.
         if guid[12:] == bytes(4) or guid == call.sample.writer:
             sent = [
                 writer.write_to(reader, body, now, inline)
@@ -287,7 +291,7 @@ class ServiceServer:
         return False
 
     def _replied(self, requester: bytes) -> list[bytes]:
-        """Return the GUIDs of the response readers of the client that has a request writer.
+        """Return the GUIDs of the response readers of the client to which a request writer belongs.
 
         These readers have the same client identifier in their user data as the writer.
         If the writer has no identifier, all readers of its participant count.
@@ -389,14 +393,14 @@ class ServiceClient:
             user_data=mark,
             changed=changed,
         )
-        # The header of rmw_cyclonedds has room for half of the GUID.
+        # The header of rmw_cyclonedds has room for 8 of the 16 bytes of the GUID.
         self._handle = self.writer.guid[8:]
 
     def server(self) -> EndpointData | None:
         """Return the request reader of a matched server, or None.
 
-        A server of which only one endpoint is matched does not count, because its
-        response could get lost.
+        A server counts only if both its endpoints are matched, because its response
+        could otherwise get lost.
 
         Returns
         -------
@@ -439,8 +443,8 @@ class ServiceClient:
                 server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now
             )
         else:
-            # The sequence number is unknown here: a server of rmw_fastrtps reads it
-            # from the sample.
+            # The sequence number is not known before the write; a server of
+            # rmw_fastrtps reads it from the sample.
             self.writer.write_to(
                 server.guid,
                 body,
@@ -449,8 +453,7 @@ class ServiceClient:
             )
             key = self.reader.guid, self.writer.number
 
-        # The call is stored after the write, because its sequence number is a part of
-        # the key.
+        # Store the call after the write, which assigns the sequence number of its key.
         self._calls[key] = _Pending(done, server.guid)
         # The oldest call is dropped: a server that never answers must not fill the
         # memory.

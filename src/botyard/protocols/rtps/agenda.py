@@ -1,4 +1,4 @@
-"""Schedule of requests to writers: a heap with lazy deletion."""
+"""Schedule of the requests (ACKNACK and NACK_FRAG) that readers must send to writers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final, Generic, TypeVar
 
 P = TypeVar("P")
 _MIN_SORTED_OUT: Final = 16
-"""Invalid entries that an agenda tolerates before it is cleaned."""
+"""Number of invalid entries that the heap may always have before it is rebuilt."""
 
 
 class Agenda(Generic[P]):
-    """Schedule of requests to writers.
+    """Times at which requests to writers are due, the earliest first.
 
-    It is a heap with lazy deletion: invalid entries are removed when they reach the
-    top.
+    The schedule is a heap with lazy deletion: a cancelled or changed entry is invalid,
+    and is removed when it reaches the top.
     """
 
     __slots__ = ("_at", "_heap")
@@ -25,12 +25,12 @@ class Agenda(Generic[P]):
         self._heap: list[tuple[float, int, P]] = []
 
     def set(self, proxy: P, at: float) -> None:
-        """Set the time of a writer's request, s, in place of an earlier time.
+        """Set the time of the request to a writer, s; it replaces an earlier time.
 
         Parameters
         ----------
         proxy : P
-            State of the writer; a hashable object.
+            State that a reader keeps of the writer; a hashable object.
         at : float
             Time of the caller's clock, s.
         """

@@ -1,6 +1,7 @@
-"""Calls into programs, delayed until the participant's own state is consistent.
+"""Queue of callbacks, which are called when the participant's own state is consistent.
 
-The called functions may write, add and remove endpoints, and raise.
+The callbacks of programs may write samples, add and remove endpoints, and raise
+exceptions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 class Callbacks:
-    """Queue of calls into programs, in order."""
+    """Queue of callbacks of programs, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
@@ -23,9 +24,9 @@ class Callbacks:
         Parameters
         ----------
         call : callable
-            Function of a program.
+            Callback of a program.
         *args : object
-            Its arguments, as they are now.
+            Arguments of the call.
         """
         self._waiting.append((call, args))
 

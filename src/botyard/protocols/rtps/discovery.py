@@ -42,24 +42,33 @@ from botyard.protocols.tokenbucket import RateLimit
 LEASE_S: Final = 20.0
 """Lease that this participant announces, s."""
 ANNOUNCE_EVERY_S: Final = 3.0
+"""Period of announcements of this participant, s."""
 FIRST_ANNOUNCEMENTS: Final = 5
+"""Number of announcements after a start or a change that follow each other quickly."""
 FIRST_ANNOUNCE_EVERY_S: Final = 0.1
+"""Period of these first announcements, s."""
 GREET_AFTER_S: Final = 0.1
-"""Delay before a participant is greeted again, s; it doubles each time."""
+"""Delay before a participant is greeted again, s; it doubles each time.
+
+A greeting is a packet to a new participant that requests an answer, see
+`Discovery._greet`.
+"""
 SWEEP_EVERY_S: Final = 1.0
+"""Period of checks for participants whose lease has ended, s."""
 UNREAD_GRACE_S: Final = 30.0
 """Extension of a lease while received packets wait to be read, s."""
 ALIVE_EVERY_S: Final = LEASE_S / 3.0
+"""Period of liveliness messages of this participant (WLP), s."""
 CHORES_EVERY_S: Final = 0.005
 """Interval between the slices of long work, s.
 
 Steps of the world and work for other clients are done in between.
 """
 _AUTOMATIC: Final = b"\0\0\0\x01"
-"""Kind of a participant message: automatic liveliness (§9.6.3.1)."""
+"""Kind of a liveliness message (ParticipantMessageData): automatic (DDSI-RTPS 2.5, §9.6.3.1)."""
 
-# Built-in reader of this participant, built-in writer of a peer, and the bit with which
-# the peer announces that writer.
+# Built-in reader of this participant, matching built-in writer of a peer, and the bit
+# of BUILTIN_ENDPOINT_SET with which the peer announces that writer.
 _READERS: Final = (
     (
         guids.PUBLICATIONS_READER,
@@ -92,11 +101,11 @@ class Discovery(EndpointDiscovery):
     data : ParticipantData
         Description of this participant.
     announce_to : sequence of Address
-        Multicast group, and participants to find by unicast.
+        Addresses of announcements: the multicast group, and hosts to find by unicast.
     domain : int
         DDS domain id, 0 to 232.
     outbox, pending, inbox, events
-        Shared with all endpoints.
+        Objects that this one shares with all endpoints.
     now : float
         Time of the caller's clock, s.
 
@@ -125,7 +134,7 @@ class Discovery(EndpointDiscovery):
         self._announce_to = tuple(announce_to)
         self._domain = domain
         self.has_unread: Callable[[], bool] = lambda: False
-        """Whether received packets wait to be fed; leases are checked after reading."""
+        """Whether received packets wait to be processed; they may be from a silent participant."""
         self._ignored: dict[bytes, int] = {}
         self._rate = RateLimit(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S)
         self._greeting: dict[Peer, None] = {}
@@ -166,8 +175,7 @@ class Discovery(EndpointDiscovery):
         self._data = replace(self._data, user_data=user_data)
         self._number += 1
         self._encode()
-        # The first announcements after a change follow each other quickly, as at the
-        # start.
+        # Announce quickly again, as at the start.
         self._announced, self._announce_at = 0, self._now
 
     def _announce(self) -> None:
@@ -193,7 +201,9 @@ class Discovery(EndpointDiscovery):
             self._outbox.send(address, submessage)
 
     def due(self, now: float) -> float:
-        """Do everything that is due; return the time of the next call, s.
+        """Send announcements and greetings that are due, check leases, and do a slice of long work.
+
+        Return the time of the next call, s.
 
         Parameters
         ----------
@@ -253,7 +263,8 @@ class Discovery(EndpointDiscovery):
         prefix : bytes
             GUID prefix of the packet's sender, 12 bytes.
         number : int
-            Sequence number of the announcement. An equal one has the same contents.
+            Sequence number of the announcement. A repeated announcement has the same
+            number.
         payload : bytes
             Payload of the SPDP sample.
         source : Address
@@ -268,20 +279,20 @@ class Discovery(EndpointDiscovery):
         """
         self._now = now
         peer = self.peers.get(prefix)
-        # Each announcement raises the number of bytes that an unverified participant
-        # may be sent.
+        # Each announcement of an unverified participant raises the number of bytes that
+        # may be sent to it.
         if peer is not None and not peer.host:
             peer.announced(len(payload))
         if peer is not None and peer.number == number:
             if not peer.host and peer not in self._greeting:
-                # The participant still exists, so it is greeted again.
+                # The participant exists but is not verified, so greet it again.
                 self._greeting[peer] = None
                 peer.greetings, peer.greet_at = 0, now
 
             return
 
-        # Reading an announcement is expensive, so changed announcements from one
-        # address have a rate limit.
+        # Reading an announcement takes long, so limit the rate of changed announcements
+        # from one address.
         if self._ignored.get(prefix) == number or not self._rate.allows(source[0], now):
             return
         data = ParticipantData.read(payload)
@@ -305,11 +316,11 @@ class Discovery(EndpointDiscovery):
             self._changed(peer, data, number, source, now)
 
     def _greeted(self, data: ParticipantData, source: Address) -> tuple[Address, ...]:
-        """Return the addresses at which this participant greets another one.
+        """Return the addresses at which a new participant is greeted.
 
-        The source address of the other one's announcement is first. Addresses of the
-        loopback network count only if the announcement came from this host: other hosts
-        must not make it greet local programs.
+        The source address of its announcement comes first. Addresses of the loopback
+        network are left out unless the announcement came from this host: another host
+        must not cause packets to local programs.
         """
         is_local = self._outbox.is_local(source[0])
         near = [
@@ -322,10 +333,9 @@ class Discovery(EndpointDiscovery):
         )
 
     def strange(self, peer: Peer, host: str) -> None:
-        """Count a packet that names a participant but comes from a host which that
-        participant does not announce.
+        """Report a packet that names a participant but comes from a host that it does not announce.
 
-        Such packets are ignored.
+                The caller ignores such packets.
 
         Parameters
         ----------
@@ -334,7 +344,7 @@ class Discovery(EndpointDiscovery):
         host : str
             Host that the packet came from.
         """
-        # Each host is logged once, because it may send a flood of packets.
+        # Report a host once, because it may send a flood of packets.
         if peer.strange_host != host:
             peer.strange_host = host
             text = (
@@ -344,7 +354,7 @@ class Discovery(EndpointDiscovery):
             self._events.add(EventKind.REFUSED, peer.data.guid, text)
 
     def _reason_against(self, data: ParticipantData) -> str:
-        """Return why a participant is ignored; empty if it is not."""
+        """Return the reason why a participant is ignored; empty if it is accepted."""
         if data.domain is not None and data.domain != self._domain:
             return f"it is in domain {data.domain}"
         if data.tag:
@@ -357,8 +367,8 @@ class Discovery(EndpointDiscovery):
             )
         return ""
 
-    # A participant is logged once. Later only the number of its newest announcement is
-    # kept, so that a changed announcement is read again.
+    # Report a participant once. Keep the number of its newest announcement, so that
+    # only a changed announcement is read again.
     def _ignore(self, prefix: bytes, number: int, reason: str, source: Address) -> None:
         if prefix not in self._ignored:
             text = f"the participant at {source[0]} is ignored: {reason}"
@@ -408,16 +418,16 @@ class Discovery(EndpointDiscovery):
         Returns
         -------
         Peer or None
-            None if the new participant gets no place.
+            None if the new participant must be ignored.
         """
         peers = self.peers.values()
-        # Unverified participants are dropped first: they may be forged.
+        # Drop unverified participants first: their announcements may be forged.
         unverified = next((x for x in peers if not x.host), None)
         if unverified is not None:
             return unverified
         counts = Counter(x.host for x in peers)
         host, most = counts.most_common(1)[0]
-        # The host of the new participant has most of the places, so only an idle
+        # The new participant's host itself has the most participants, so only an idle
         # participant of this host may be dropped.
         if counts[origin] + 1 >= most:
             return next((x for x in peers if x.host == origin and x.is_idle(now)), None)
@@ -425,18 +435,19 @@ class Discovery(EndpointDiscovery):
         return next((x for x in of_host if x.is_idle(now)), of_host[-1])
 
     def _greet(self, peer: Peer, now: float) -> None:
-        """Announce this participant to another one, and request an answer.
+        """Announce this participant to another one, and request an answer (a greeting).
 
-        The answer shows that it is at the announced address. Each greeting contains the
-        announcement of this participant: the other parts mean nothing without it, and
-        the next multicast may not reach the other participant.
+        The answer shows that the other participant really is at the announced address.
+        The greeting contains the announcement of this participant: without it the other
+        one would ignore the request, and a multicast announcement may not reach it.
         """
         if peer.greetings >= MAX_GREETINGS:
             del self._greeting[peer]
             return
 
         peer.greetings += 1
-        # Intervals double, so that a participant that does not exist costs little.
+        # Double the interval each time, so that a participant that does not exist costs
+        # little.
         peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
         parts = [self._announcement, wire.info_dst(peer.prefix)]
         for ours, theirs, bit in _WRITERS[:2]:
@@ -454,18 +465,18 @@ class Discovery(EndpointDiscovery):
         size = len(self._outbox.head) + sum(map(len, parts))
         for address in peer.greeted:
             if not peer.may_have(size):
-                # No more greetings are sent until the next announcement of the
+                # The credit is used up: wait for the next announcement of the
                 # participant.
                 del self._greeting[peer]
-                # The next greeting starts with another address, because the first may
-                # be unreachable.
+                # Start the next greeting with another address, because the first may be
+                # unreachable.
                 peer.greeted = (*peer.greeted[1:], *peer.greeted[:1])
                 break
 
             self._outbox.send(address, *parts)
 
     def verified(self, peer: Peer, host: str, now: float) -> None:
-        """Process the first packet that a participant has addressed to this one.
+        """Accept a participant after its first packet that is addressed to this one.
 
         From now on its endpoints are discovered, and packets in its name from other
         hosts are ignored.
@@ -526,7 +537,7 @@ class Discovery(EndpointDiscovery):
             peer.greeted = self._greeted(data, source)
             return
 
-        # The participant has moved, so its new address must be verified.
+        # The participant has another address now, which must be verified.
         if not peer.is_at(peer.host):
             self._forget(peer, EventKind.LEFT)
             moved = Peer(data, number, now, source[0], self._greeted(data, source))
@@ -546,7 +557,7 @@ class Discovery(EndpointDiscovery):
             self._start("move", peer.prefix, self._move(peer))
 
     def _move(self, peer: Peer) -> Iterator[None]:
-        """Send to the present addresses of a participant from now on, for all its endpoints."""
+        """Change the addresses of all endpoints of a participant to those that it announces now."""
         for endpoint in tuple(peer.endpoints.values()):
             address = peer.address_of(endpoint)
             # The endpoint may have been removed since the work started.
@@ -580,7 +591,7 @@ class Discovery(EndpointDiscovery):
             self._forget(peer, EventKind.LEFT)
 
     def _forget(self, peer: Peer, kind: EventKind) -> None:
-        """Remove a participant, which is unknown from now on.
+        """Remove a participant.
 
         Later calls of `due` unmatch its endpoints in slices.
         """
@@ -588,7 +599,8 @@ class Discovery(EndpointDiscovery):
         self._greeting.pop(peer, None)
         self._chores.pop(("move", peer.prefix), None)
         if peer.endpoints:
-            # A participant with this prefix has already left, and is not yet unmatched.
+            # The participant had left and returned before; its old endpoints are still
+            # being unmatched.
             before = self._leaving.get(peer.prefix)
             if before is not None:
                 before.endpoints.update(peer.endpoints)

@@ -61,7 +61,10 @@ def _vendor(found: Parameters) -> bytes:
 
 
 def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...]:
-    """Return the usable addresses of a parameter with locators, each address once, in order."""
+    """Return the addresses in a parameter with locators to which UDP over IPv4 can send.
+
+    Each address is returned once, in the order of the locators.
+    """
     addresses = (
         read_locator(value, layout) for value in found.get(pid, [])[:MAX_LOCATORS]
     )
@@ -69,7 +72,7 @@ def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...
 
 
 def _user_data(found: Parameters, layout: Layout) -> bytes:
-    """Return the user data of a parameter list; empty if it is longer than ROS needs."""
+    """Return the user data of a parameter list; empty if longer than `MAX_USER_DATA_BYTES`."""
     data = (
         p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES)
         if p.USER_DATA in found
@@ -104,7 +107,7 @@ class ParticipantData:
     builtin : int
         Bits of the built-in endpoints (BUILTIN_ENDPOINT_SET).
     lease : float
-        Time without a packet after which it is removed, s.
+        Time without a packet after which the participant is removed, s.
     user_data : bytes
         User data of the announcement; empty without any.
     vendor : bytes
@@ -170,7 +173,8 @@ class ParticipantData:
                 f"expected the entity id of a participant, found {guid[12:].hex()}"
             )
 
-        # Without this set it is unknown how to exchange endpoints with the participant.
+        # Without the set of built-in endpoints, endpoints cannot be exchanged with the
+        # participant.
         builtin = found.get(p.BUILTIN_ENDPOINT_SET)
         if builtin is None or len(builtin[0]) < 4:
             raise MalformedError(
@@ -187,13 +191,13 @@ class ParticipantData:
         default = _locators(found, p.DEFAULT_UNICAST_LOCATOR, layout)
         metatraffic = _locators(found, p.METATRAFFIC_UNICAST_LOCATOR, layout)
 
-        # A participant with one kind of address uses it for both purposes.
+        # If a participant announces addresses for one purpose only, use them for both.
         return cls(
             guid,
             metatraffic or default,
             default or metatraffic,
             layout.uint32.unpack_from(builtin[0])[0],
-            # Without this limit, a participant could keep its place for ever.
+            # Limit the lease: a silent participant must not count for ever.
             min(max(lease, 0.0), MAX_LEASE_S),
             _user_data(found, layout),
             _vendor(found),
@@ -219,7 +223,8 @@ class EndpointData:
     user_data : bytes
         User data of the announcement; empty without any.
     locators : tuple of Address
-        Addresses; an empty tuple means the addresses of its participant.
+        Addresses of the endpoint; an empty tuple means the addresses of its
+        participant.
     vendor : bytes
         Vendor id of its participant.
     expects_inline_qos : bool
@@ -237,7 +242,7 @@ class EndpointData:
 
     @property
     def is_writer(self) -> bool:
-        """Whether it is a writer, not a reader."""
+        """Whether the endpoint is a writer, not a reader."""
         return self.guid[15] in WRITER_KINDS
 
     @property
@@ -269,7 +274,7 @@ class EndpointData:
 
     @classmethod
     def read(cls, payload: bytes, vendor: bytes = VENDOR) -> EndpointData:
-        """Return the description in an SEDP sample of a participant of a vendor.
+        """Return the description of an endpoint in an SEDP sample.
 
         Parameters
         ----------

@@ -39,7 +39,10 @@ from botyard.protocols.rtps.writerproxy import WriterProxy
 
 BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 Routes = dict[bytes, tuple[WriterProxy, ...]]
-"""States that local readers keep of a remote writer, by the GUID of the writer."""
+"""Local readers of each remote writer, as the states (`WriterProxy`) that they keep of it.
+
+The keys are the GUIDs of the writers.
+"""
 
 
 class EndpointDiscovery:
@@ -50,7 +53,7 @@ class EndpointDiscovery:
     data : ParticipantData
         Description of this participant.
     outbox, pending, inbox, events
-        Shared with all endpoints.
+        Objects that this one shares with all endpoints.
     now : float
         Time of the caller's clock, s.
     """
@@ -80,7 +83,8 @@ class EndpointDiscovery:
         self._remote_count = 0
         # Participants that have left, but whose endpoints are still matched.
         self._leaving: dict[bytes, Peer] = {}
-        # Long work by its kind and subject; each call of `due` does a slice of it.
+        # Work with many endpoints, by kind of work and GUID or prefix. Each call of
+        # `due` does a slice of it.
         self._chores: dict[tuple[str, bytes], Iterator[None]] = {}
         self.publications = self._builtin_writer(guids.PUBLICATIONS_WRITER)
         self.subscriptions = self._builtin_writer(guids.SUBSCRIPTIONS_WRITER)
@@ -97,12 +101,12 @@ class EndpointDiscovery:
         while self._chores and room:
             key, chore = next(iter(self._chores.items()))
             room -= sum(1 for _ in islice(chore, room))
-            # The slice is not full only if the work is finished.
+            # If less than the whole slice was used, the work is finished.
             if room:
                 del self._chores[key]
 
     def _start(self, name: str, guid: bytes, chore: Iterator[None]) -> None:
-        """Do a slice of some work now, and another slice in each call of `due`.
+        """Start long work: do a slice of it now, and another slice in each call of `due`.
 
         Work with many endpoints is cut into slices, so that it does not delay the steps
         of the world.
@@ -110,14 +114,15 @@ class EndpointDiscovery:
         Parameters
         ----------
         name : str
-            Kind of work. Work of the same kind and subject replaces the earlier one.
+            Kind of work. It replaces unfinished work of the same kind with the same
+            `guid`.
         guid : bytes
-            GUID or prefix of its subject.
+            GUID of the endpoint, or prefix of the participant, that the work is about.
         chore : iterator
             The work; each item is a part of about equal length.
         """
         self._chores.pop((name, guid), None)
-        # After a full slice, work may remain.
+        # If the whole slice was used, work may remain.
         if sum(1 for _ in islice(chore, MAX_AT_ONCE)) == MAX_AT_ONCE:
             self._chores[name, guid] = chore
 
@@ -188,10 +193,10 @@ class EndpointDiscovery:
             self._try(local, endpoint, peer)
 
     def _has_room(self, peer: Peer) -> bool:
-        """Return whether a participant may have another endpoint; remove an endpoint if
-        necessary.
+        """Return whether a participant may have another endpoint.
 
-        Another endpoint may be removed for it; see `MAX_ENDPOINTS`.
+        At the limit of all endpoints, an endpoint of another participant may be
+        removed for it; see `MAX_ENDPOINTS`.
         """
         if self._remote_count < MAX_ENDPOINTS:
             return True
@@ -208,7 +213,7 @@ class EndpointDiscovery:
                 (x for x in self.peers.values() if x.host == host),
                 key=lambda x: len(x.endpoints),
             )
-            # An exchange of two endpoints of the same participant would gain nothing.
+            # Do not replace an endpoint by another one of the same participant.
             if host == peer.host and len(loser.endpoints) <= len(peer.endpoints) + 1:
                 return False
 
@@ -254,7 +259,8 @@ class EndpointDiscovery:
         """
         is_writer = isinstance(local, Writer)
         if remote.is_writer == is_writer or remote.type_name != local.data.type_name:
-            # Two types on one topic are independent, as in DDS.
+            # As in DDS, endpoints of the same topic but different types are
+            # independent.
             return
 
         offered, wanted = (local.data, remote) if is_writer else (remote, local.data)
@@ -317,8 +323,8 @@ class EndpointDiscovery:
         Parameters
         ----------
         local : Writer or Reader
-            The endpoint. Its matches with many remote ones continue in later calls of
-            `due`.
+            The endpoint. If there are many remote endpoints, matching continues in
+            later calls of `due`.
         now : float
             Time of the caller's clock, s.
         """
@@ -338,8 +344,8 @@ class EndpointDiscovery:
         """Match a local endpoint with all known remote endpoints."""
         topic = local.data.topic
         for remote in tuple(self._remote.get(topic, {}).values()):
-            # The list is a copy: its participants and endpoints may have been removed
-            # since.
+            # The list is a copy, so participants and endpoints in it may have been
+            # removed.
             peer = self.peers.get(remote.guid[:12])
             is_there = peer is not None and peer.endpoints.get(remote.guid) is remote
             if peer is not None and is_there and remote.guid not in local.matched:

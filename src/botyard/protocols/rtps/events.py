@@ -60,7 +60,7 @@ class Events:
             Description for the log.
         """
         self.counts[kind] += 1
-        # A flood of events drops old texts, but the counts stay right.
+        # If there are many events, the oldest are dropped, but all are counted.
         self._events.append(Event(kind, guid, text))
 
     def take(self) -> list[Event]:

@@ -21,7 +21,7 @@ User = TypeVar("User")
 
 
 class Assembly(Generic[User]):
-    """Sample that is incomplete: some of its fragments have arrived.
+    """Incomplete sample, of which some fragments have arrived.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Assembly(Generic[User]):
     now : float
         Time of the caller's clock, s.
     host : str
-        Host whose memory limit the sample counts towards.
+        Host of the writer; the sample counts towards the memory limit of this host.
     """
 
     __slots__ = (
@@ -63,7 +63,8 @@ class Assembly(Generic[User]):
         self._count = -(-head.sample_size // head.fragment_size)
         self._missing = self._count
         self._bytes: bytearray | bytes = bytearray(head.sample_size)
-        # One byte for each fragment: `find` then searches the missing ones in C.
+        # One byte for each fragment, 1 if it has arrived: `find` searches the zeros in
+        # C.
         self._came = bytearray(self._count)
 
     def add(self, head: DataFrag, part: bytes, now: float) -> bool:
@@ -74,7 +75,8 @@ class Assembly(Generic[User]):
         head : DataFrag
             Head of the submessage. Its number, sizes and counts are above 0.
         part : bytes
-            Fragments, one after the other; the last of a sample may be shorter.
+            Fragments, one after the other; the last fragment of a sample may be
+            shorter.
         now : float
             Time of the caller's clock, s.
 
@@ -100,7 +102,7 @@ class Assembly(Generic[User]):
             )
 
         self.touched = now
-        # A repeated fragment is skipped; after completion the buffer is immutable.
+        # Skip repeated fragments; after completion the buffer cannot be changed.
         for k in range(head.first - 1, head.first - 1 + head.fragments):
             if not self._came[k] and isinstance(self._bytes, bytearray):
                 self._came[k] = 1
@@ -113,13 +115,13 @@ class Assembly(Generic[User]):
         return self._missing == 0
 
     def missing(self) -> list[int]:
-        """Return the first missing fragments, from 1, for one request.
+        """Return the numbers of the first missing fragments, for one NACK_FRAG.
 
         Returns
         -------
         list of int
-            Numbers in rising order, all within 256 of the first, the span of a
-            NACK_FRAG.
+            Numbers of fragments, from 1, in rising order. They are all within 256 of
+            the first number, the span of a NACK_FRAG.
         """
         found: list[int] = []
         at = self._came.find(0)
@@ -144,7 +146,7 @@ class Assembly(Generic[User]):
 
 
 def cost(head: DataFrag) -> int:
-    """Return the bytes of memory of an incomplete sample.
+    """Return the number of bytes that an incomplete sample counts towards the memory limit.
 
     Parameters
     ----------

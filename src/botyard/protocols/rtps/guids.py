@@ -38,8 +38,9 @@ each with an announcer (writer) and a detector (reader).
 WRITER_WITHOUT_KEY: Final = 0x03
 READER_WITHOUT_KEY: Final = 0x04
 WRITER_KINDS: Final = (0x02, WRITER_WITHOUT_KEY)
-"""Last byte of the entity id of a user's writer: with and without key."""
+"""Last byte of the entity id of a user's writer: with key, and without key."""
 READER_KINDS: Final = (READER_WITHOUT_KEY, 0x07)
+"""Last byte of the entity id of a user's reader: without key, and with key."""
 
 GROUP: Final = "239.255.0.1"
 """Multicast group of discovery."""

@@ -16,7 +16,7 @@ from botyard.protocols.rtps.limits import (
 
 @dataclass(frozen=True, slots=True)
 class Submessage:
-    """Sample as the bytes of its submessage."""
+    """Sample in a history, as the bytes of its submessage."""
 
     data: bytes
 
@@ -26,7 +26,7 @@ class Submessage:
 
 @dataclass(frozen=True, slots=True)
 class Fragmented:
-    """Sample that is sent in fragments; their size depends on the address.
+    """Long sample in a history, which is sent in fragments; their size depends on the address.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Fragmented:
 
 @dataclass(frozen=True, slots=True)
 class Directed:
-    """Sample for a single reader.
+    """Sample in a history that is for a single reader.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ Kept = bytes | Submessage | Fragmented | Directed
 """Sample in a history.
 
 Plain bytes are the payload of a sample for all readers, without inline QoS. Most
-samples are of this kind, and few are ever repeated.
+samples are of this kind. Their submessage is made again for the few repetitions.
 """
 
 
@@ -124,14 +124,15 @@ class History(Protocol):
 
 
 class KeepLast:
-    """History of the last samples; every sequence number has a sample.
+    """History of the last samples of a writer, without gaps in the sequence numbers.
 
     Parameters
     ----------
     depth : int
         Number of samples.
     min_age : float
-        Further samples that are younger than this, s, are kept up to `MAX_YOUNG_BYTES`.
+        Age below which samples beyond `depth` are also kept, s; up to
+        `MAX_YOUNG_BYTES`.
     """
 
     __slots__ = ("_bytes", "_depth", "_kept", "_last", "_min_age", "_times")
@@ -162,14 +163,14 @@ class KeepLast:
         kept.append(sample)
         times.append(now)
         self._bytes += len(sample)
-        # Young samples may still be in the network, and a reader may request them
-        # again.
+        # Keep young samples longer: they may get lost in the network, and a reader then
+        # requests them again.
         while len(kept) > self._depth and (
             times[0] <= now - self._min_age or self._bytes > MAX_YOUNG_BYTES
         ):
             self.drop_first()
 
-        # The newest sample stays, however long it is.
+        # Keep the newest sample in any case, however long it is.
         while self._bytes > MAX_HISTORY_BYTES and len(kept) > 1:
             self.drop_first()
 
@@ -203,9 +204,10 @@ class KeepLast:
 
 
 class KeepInstances:
-    """History of the newest sample of each instance.
+    """History of the newest sample of each instance (key).
 
-    It keeps disposals until all readers have acknowledged them.
+    An instance ends with a disposal, which is kept until all readers have acknowledged
+    it.
     """
 
     def __init__(self) -> None:
@@ -215,7 +217,7 @@ class KeepInstances:
         self._order: list[int] | None = None
 
     def add(self, number: int, key: bytes, sample: Kept) -> None:
-        """Add a sample of an instance in place of an older one.
+        """Add a sample of an instance, which replaces its older sample.
 
         Parameters
         ----------
@@ -227,13 +229,13 @@ class KeepInstances:
             Sample as it is sent.
         """
         self._order = None
-        # Numbers start at 1, so 0 means an instance without a sample.
+        # Sequence numbers start at 1, so 0 stands for an instance without a sample.
         self._kept.pop(self._numbers.pop(key, 0), None)
         self._numbers[key] = number
         self._kept[number] = sample
 
     def dispose(self, number: int, key: bytes, sample: Kept) -> None:
-        """Add the disposal of an instance in place of its last sample.
+        """Add the disposal of an instance, which replaces its last sample.
 
         Parameters
         ----------
@@ -245,7 +247,7 @@ class KeepInstances:
             Disposal as it is sent.
         """
         self.add(number, key, sample)
-        # The instance ends: a later sample of the same key is a new instance.
+        # Forget the instance: a later sample of the same key starts a new instance.
         del self._numbers[key]
         self._disposals.append(number)
         # A silent reader must not make the history grow without end.

@@ -9,18 +9,20 @@ from typing import Final
 MAX_PARTICIPANTS: Final = 256
 """Limit of remote participants.
 
-When all places are taken, the address with most of them loses one to an address with
-fewer. Among participants of one address, a participant without a match loses its place.
+At the limit, a new participant replaces one of the address with the most participants,
+if its own address has fewer. Of that address, a participant without a match is dropped
+first.
 """
 IDLE_S: Final = 5.0
-"""Time without a match after which a participant may lose its place, s."""
+"""Time without a match after which a participant may be dropped at the limit, s."""
 MAX_PEER_ENDPOINTS: Final = 4096
 """Limit of the endpoints of one participant."""
 MAX_ENDPOINTS: Final = 16384
 """Limit of all remote endpoints.
 
-When all places are taken, the address with most of them loses one to an address with
-fewer; on that address, the participant with most endpoints loses it.
+At the limit, a new endpoint replaces one of the address with the most endpoints, if its
+own address has fewer. Of that address, the participant with the most endpoints loses
+it.
 """
 MAX_PEER_ADDRESSES: Final = 8
 """Limit of the addresses of one participant to which samples are sent.
@@ -30,10 +32,9 @@ Each address gets its own datagram.
 MAX_IGNORED: Final = 1024
 """Limit of the ignored participants that are remembered."""
 MAX_LEASE_S: Final = 300.0
-"""Longest lease that is granted, s.
+"""Longest lease of a participant, s; longer announced leases are cut to it.
 
-A participant may announce an infinite lease, but all participants announce themselves
-more often than this.
+Every implementation announces its participants more often than this.
 """
 DEFAULT_LEASE_S: Final = 100.0
 """Lease of a participant that does not announce one, s (DDSI-RTPS 2.5, table 9.13)."""
@@ -46,13 +47,13 @@ MAX_NAME_BYTES: Final = 256
 MAX_USER_DATA_BYTES: Final = 1024
 """Longest user data, bytes."""
 MAX_LOCATORS: Final = 16
-"""Limit of the locators of a kind that are read."""
+"""Limit of the locators of one kind that are read from an announcement."""
 MAX_GREETED_LOCATORS: Final = 4
 """Limit of an unverified participant's locators to which greetings are sent."""
 MAX_AMPLIFICATION: Final = 3
-"""Bytes that an unverified participant is sent for each byte of its announcements.
+"""Limit of the bytes that are sent to an unverified participant, per byte of its announcements.
 
-Such a participant may have announced the address of a victim. QUIC has the same limit
+An announcement may be forged, with the address of a victim. QUIC has the same limit
 before a path is validated (RFC 9000, §8.1).
 """
 
@@ -61,16 +62,16 @@ before a path is validated (RFC 9000, §8.1).
 MAX_SAMPLE_BYTES: Final = 8 << 20
 """Default limit of a sample that a reader accepts, bytes."""
 MAX_HELD_SAMPLES: Final = 256
-"""Limit of a writer's samples that wait for a missing one."""
+"""Limit of a remote writer's samples that wait for a missing one."""
 MAX_HELD_BYTES: Final = 4 << 20
-"""Limit of a writer's samples that wait for a missing one, bytes."""
+"""Limit of a remote writer's samples that wait for a missing one, bytes."""
 MAX_TOTAL_HELD_BYTES: Final = 32 << 20
-"""Limit of the waiting samples of all writers together, bytes.
+"""Limit of the waiting samples of all remote writers together, bytes.
 
 The writers of one address have a quarter of it.
 """
 HELD_OVERHEAD_BYTES: Final = 512
-"""Bytes that a waiting or incomplete sample counts in addition to its size."""
+"""Number of bytes by which a waiting or incomplete sample counts more than its size."""
 MAX_ASSEMBLIES: Final = 16
 """Limit of a writer's samples that are reassembled from fragments at a time."""
 MAX_ASSEMBLY_BYTES: Final = 32 << 20
@@ -114,7 +115,7 @@ A request for fragments names at most 256 of them.
 LARGE_FRAGMENT_BYTES: Final = 6 * FRAGMENT_BYTES
 """Fragment size of large samples, bytes."""
 LOCAL_FRAGMENT_BYTES: Final = 58 << 10
-"""Fragment size if the reader is on this host, bytes: one fills a datagram.
+"""Fragment size if the reader is on this host, bytes: a fragment fills a datagram.
 
 A request then names all fragments of a sample of up to 15 MB.
 """
@@ -125,13 +126,13 @@ PACE_BYTES_PER_S: Final = 64_000 / 0.005
 LOCAL_PACE_BYTES_PER_S: Final = 10 * PACE_BYTES_PER_S
 """Sustained rate to one address of this host, bytes/s.
 
-There are no switches whose queues fill, and a program that waits for data runs within
-fractions of a millisecond.
+It is higher, because there are no switches whose queues fill, and a program that waits
+for data runs within fractions of a millisecond.
 """
 PACE_BURST_BYTES: Final = 64_000
 """Burst to one address, bytes; it fits into a default socket buffer."""
 MAX_SPREAD_S: Final = 0.05
-"""Longest time over which a longer burst is spread, s."""
+"""Longest time over which a burst longer than `PACE_BURST_BYTES` is spread, s."""
 MAX_QUEUED_BYTES: Final = 2 << 20
 """Limit of the queued bytes for one address.
 
@@ -148,37 +149,36 @@ Data that is sent for the first time does not count.
 RESEND_BURST_BYTES: Final = 1 << 20
 """Burst of repeated data to one reader, bytes."""
 LOCAL_RESEND_FACTOR: Final = 16
-"""Factor of both for the fragments of long samples to a reader on this host.
+"""Factor of `RESEND_BYTES_PER_S` and `RESEND_BURST_BYTES` for fragments to a reader on this host.
 
-They use no network, and cost less time per byte than short samples.
+Fragments to this host use no network, and cost less time per byte than short samples.
 """
 MAX_HISTORY_BYTES: Final = 256 << 20
 """Limit of the bytes in a writer's history; the newest sample is always kept."""
 MIN_KEPT_S: Final = 0.25
 """Shortest time for which a reliable volatile writer keeps a sample, s.
 
-The writer keeps samples for this time even if more samples than the depth have
-followed. At 1 kHz the last ten samples would be dropped before a reader can request
-one.
+The writer keeps samples for this time even beyond its depth. Otherwise, with a depth of
+ten and 1 kHz, a sample would be dropped before a reader can request it again.
 """
 MAX_YOUNG_BYTES: Final = 1 << 20
 """Limit of the bytes that a writer's history keeps because of `MIN_KEPT_S`."""
 MAX_DISPOSALS: Final = 4096
-"""Limit of removed local endpoints whose removal not all peers have acknowledged."""
+"""Limit of the kept disposals of local endpoints that not all peers have acknowledged."""
 MAX_GREETINGS: Final = 8
-"""Limit of greetings to a participant that does not answer.
+"""Limit of greetings to a participant that does not answer; see `Discovery._greet`.
 
-After these, the next greeting follows the next announcement of the other participant.
+Greetings start again after the next announcement of the participant.
 """
 MAX_UNANSWERED: Final = 10
-"""Number of unanswered heartbeats after which no samples are kept for a reader.
+"""Number of unanswered HEARTBEATs after which a writer keeps no samples for a reader.
 
-When the reader answers, samples are kept for it again.
+When the reader answers again, the writer keeps samples for it again.
 """
 MAX_AT_ONCE: Final = 256
-"""Number of endpoints that one call handles in addition to the endpoints in its packet.
+"""Number of endpoints that one call handles besides the endpoints in its packet.
 
-The next call continues.
+The next call handles further endpoints.
 """
 MAX_EVENTS: Final = 256
 """Limit of the events in the buffer; the oldest are dropped."""

@@ -1,4 +1,4 @@
-"""Readers of a writer, by address: addresses, acknowledgements and requests."""
+"""Remote readers that are matched with a writer, with their acknowledgements and requests."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.tokenbucket import TokenBucket
 
 _MIN_SORTED_OUT: Final = 16
-"""Invalid entries that a heap of readers tolerates before it is cleaned."""
+"""Number of invalid entries that a heap of readers may always have before it is rebuilt."""
 
 
 class ReaderProxy:
-    """State that a writer keeps of a reader.
+    """State that a writer keeps of a matched reader.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class ReaderProxy:
     is_reliable : bool
         Whether both endpoints are reliable.
     start : int
-        Samples up to this number are not for it.
-    last : int
-        Number of the last sample before its match.
+        Samples up to this number are not for the reader.
+                last : int
+                    Number of the writer's last sample when the reader was matched.
     now : float
         Time of the caller's clock, s.
 
@@ -44,19 +44,20 @@ class ReaderProxy:
     destination : Destination
         Address of the reader.
     start : int
-        Samples up to this number are not for it.
-    acked : int
-        Highest number up to which it has acknowledged all samples.
-    wanted : int
-        Highest number that was sent to it alone.
-    sent : int
-        Highest number that was sent on its demand.
-    count, fragment_count : int
-        Counts of its last ACKNACK and NACK_FRAG.
-    unanswered : int
-        Number of HEARTBEATs since its last answer.
-    requested : list of int
-        Numbers that it requests, in falling order.
+        Samples up to this number are not for the reader.
+                acked : int
+                    Highest number up to which the reader has acknowledged all samples.
+                wanted : int
+                    Highest number of a sample that was sent to this reader alone.
+                sent : int
+                    Highest number of a sample that was sent because the reader
+                    requested it.
+                count, fragment_count : int
+                    Field ``count`` of the reader's last ACKNACK and NACK_FRAG.
+                unanswered : int
+                    Number of HEARTBEATs since the reader's last answer.
+                requested : list of int
+                    Numbers of the samples that the reader requests, in falling order.
     """
 
     __slots__ = (
@@ -101,7 +102,7 @@ class ReaderProxy:
 
     @property
     def is_silent(self) -> bool:
-        """Whether no samples are kept for the reader.
+        """Whether the reader has not answered for so long that no samples are kept for it.
 
         The reader still gets occasional HEARTBEATs, until its participant's lease ends.
         """
@@ -110,17 +111,17 @@ class ReaderProxy:
     def may_have(
         self, number: int, size: int, now: float, *, in_fragments: bool = False
     ) -> bool:
-        """Return whether the reader may get a requested sample now.
+        """Return whether a requested sample may be sent to the reader now.
 
-        Samples that were written before its match are sent to it once without limit.
-        All other repetitions count towards `RESEND_BYTES_PER_S`.
+        A sample that was written before the reader was matched is sent once without a
+        limit. All other repetitions count towards `RESEND_BYTES_PER_S`.
 
         Parameters
         ----------
         number : int
             Sequence number of the sample.
         size : int
-            Bytes to be sent. They count towards `RESEND_BYTES_PER_S`.
+            Number of bytes to send.
         now : float
             Time of the caller's clock, s.
         in_fragments : bool
@@ -147,7 +148,7 @@ class _Group:
     reliable : dict of ReaderProxy
         Reliable readers at the address.
     start : int
-        Samples above this number are for all of them.
+        Samples above this number are for all readers of the group.
     """
 
     __slots__ = ("count", "reliable", "start")
@@ -181,7 +182,8 @@ class MatchedReaders:
         # invalid if its reader has left, or has acknowledged more since; it is removed
         # when it reaches the top.
         self._slowest: list[tuple[int, int, ReaderProxy]] = []
-        # Readers that have not yet got a HEARTBEAT in this round of `Writer.remind`.
+        # Readers to which the present round of repeated HEARTBEATs (`Writer.remind`)
+        # has not sent one yet.
         self._lacking: list[ReaderProxy] = []
         self._max_data = MAX_DATA_BYTES
         # Numbers of samples whose fragments are being sent.
@@ -241,7 +243,7 @@ class MatchedReaders:
     def _lowest_acknowledged(self, last: int) -> int:
         """Return the highest number that all reliable readers have acknowledged.
 
-        It is `last` without reliable readers.
+        Without reliable readers, it is `last`.
 
         Parameters
         ----------

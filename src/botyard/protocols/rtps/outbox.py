@@ -1,6 +1,7 @@
-"""Outgoing submessages, which share datagrams to one address, and their pacing.
+"""Queues of outgoing datagrams, and the pace at which they leave.
 
-Datagrams leave no faster than a default socket buffer takes them.
+Submessages to the same address share datagrams. Datagrams leave no faster than a reader
+with a socket buffer of default size can receive them.
 """
 
 from __future__ import annotations
@@ -33,20 +34,21 @@ _HEAD_BYTES: Final = 32
 """Size of the header and INFO_TS of a datagram, bytes."""
 _INFO_DST_BYTES: Final = 16
 _MIN_COST: Final = 0.5
-"""Lowest cost of a byte in a long burst, tokens.
+"""Lowest cost of a byte in a long burst, tokens of the address's token bucket.
 
-The burst of a step leaves before the next step, at no more than twice the usual rate.
+A lower cost lets the burst of a step leave before the next step, at most at twice the
+usual rate.
 """
 _LATE_COST: Final = 0.25
 """Lowest cost of a byte if more than `_LATE_BYTES` are queued for an address, tokens.
 
-In that case, the datagrams of several steps wait to be sent.
+Datagrams of several steps then wait, and must leave faster.
 """
 _LATE_BYTES: Final = 1 << 19
 _MIN_WAIT_S: Final = 1e-4
 """Waiting times below this are ignored, s: they result from rounding."""
 _MAX_SINGLE: Final = 1024
-"""Limit of the datagrams outside of the addresses' own queues."""
+"""Limit of the waiting datagrams that are sent without pacing (`Outbox.send`)."""
 
 
 class Job(Protocol):
@@ -95,8 +97,8 @@ class Destination:
         Whether the address belongs to this host.
     jobs : deque of Job
         Long transmissions. They alternate with the queue of datagrams: otherwise a
-        stream of new samples would block repeated ones, without which readers cannot
-        use the new ones.
+        stream of new samples would block repeated samples, which readers need before
+        the new ones.
     """
 
     __slots__ = (
@@ -145,15 +147,15 @@ class Destination:
 
         # Each address has its own pace: a slow reader must not delay others.
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
-        # A reader on this host that cannot keep up requests fragments again at little
-        # cost, but samples of a stream would come late.
+        # Jobs to an address of this host have a faster pace of their own: a reader that
+        # cannot keep up requests fragments again at little cost, but with the slow pace
+        # it would get the samples of a stream late.
         self._jobs_bucket = (
             TokenBucket(LOCAL_PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
             if self.is_local
             else self._bucket
         )
-        # The last burst counts as long ago, so that the first burst is spread as after
-        # a pause.
+        # Let the first burst be spread like a burst after a pause of 1 s.
         self._burst_at = now - 1.0
         self._burst_bytes = 0
         self._cost = 1.0
@@ -186,15 +188,15 @@ class Destination:
         parts, size = self._parts, len(submessage) + len(body)
         if not parts:
             self._begin(parts)
-        # Room for INFO_DST is counted always, so that the check needs no knowledge of
-        # the next prefix.
+        # Always leave room for an INFO_DST, so that the check does not depend on
+        # `prefix`.
         elif self._size + size + _INFO_DST_BYTES > self.limit:
             self.flush()
             parts = self._parts
             self._begin(parts)
 
-        # INFO_DST holds for all submessages that follow, so it is only sent on a
-        # change.
+        # An INFO_DST applies to all submessages after it, so add one only if the prefix
+        # changes.
         if prefix != self._last_prefix:
             parts.append(info_dst(prefix) if prefix else INFO_DST_NOBODY)
             self._size += _INFO_DST_BYTES
@@ -206,7 +208,7 @@ class Destination:
         self._size += size
 
     def _begin(self, parts: list[bytes]) -> None:
-        # Placeholder of header and timestamp, which the datagram gets when it is sent.
+        # Placeholder for the header and timestamp that `_stamp` adds.
         parts.append(b"")
         self._size = _HEAD_BYTES
         self._last_prefix = b""
@@ -233,7 +235,8 @@ class Destination:
             self._queued += self._size
             outbox.queued += self._size
         else:
-            # The newest datagram is dropped: readers need the older ones first.
+            # The queues are full: drop this newest datagram, because readers need the
+            # older ones first.
             outbox.dropped += 1
 
         # A new list is needed, because the old list now belongs to `_full`.
@@ -253,7 +256,7 @@ class Destination:
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
         """Move datagrams to `out` as the pace allows.
 
-        Returns the time until the next ones, s; 0 if nothing waits.
+        Return the time until the next datagrams may leave, s; 0 if nothing waits.
 
         Parameters
         ----------
@@ -274,11 +277,10 @@ class Destination:
                 self._jobs_bucket.wait(now) if made or jobs else INFINITE,
             )
             may_queue, may_job = (wait <= _MIN_WAIT_S for wait in waits)
-            # This also ends a long loop: the remaining datagrams leave with later
-            # calls.
+            # The pace is reached: the remaining datagrams leave in later calls.
             if not (may_queue or may_job):
                 return min(waits)
-            # A job makes its datagram only now, with the present data.
+            # Let a job make its datagram only now, from the present data.
             if may_job and not made and (self._is_jobs_turn or not may_queue):
                 self._step(now)
             # The tokens are spent after the check, so a long datagram may leave as soon
@@ -286,7 +288,7 @@ class Destination:
             if made and may_job:
                 datagram = made.popleft()
                 self._is_jobs_turn = False
-                # There is no burst to spread on this host.
+                # Jobs to this host have no bursts that must be spread.
                 cost = 1.0 if self.is_local else self._cost
                 self._jobs_bucket.spend(now, len(datagram) * cost)
             elif may_queue:
@@ -296,7 +298,8 @@ class Destination:
                 self._is_jobs_turn = True
                 self._bucket.spend(now, len(datagram) * self._cost)
             else:
-                # The jobs had nothing to send, or have ended.
+                # The jobs have made no datagram: they had nothing to send, or have
+                # ended.
                 continue
 
             out.append((datagram, self.address))
@@ -304,15 +307,16 @@ class Destination:
         return 0.0
 
     def _step(self, now: float) -> None:
-        """Make about a datagram of the jobs.
+        """Let the jobs make their next datagram.
 
-        The datagram waits separately and is never dropped. Jobs make no other datagram
-        before it has left.
+        The datagram waits in a separate queue, and is never dropped. Jobs make no
+        further datagram before it has left.
         """
         jobs = self.jobs
         self._is_job = True
         try:
-            # At most one round: jobs without data must not cause an endless loop.
+            # Call each job once at most: jobs without data must not cause an endless
+            # loop.
             for _ in range(len(jobs)):
                 job = jobs.popleft()
                 if not job.step(self, now):
@@ -328,12 +332,11 @@ class Destination:
         self._stamp(self._made)
 
     def _set_pace(self, was_empty: bool, now: float) -> None:
-        """Set the pace at which a long burst leaves, so that it takes half of the time
-        until the next one.
+        """Set the pace of a long burst: it leaves in half of the time until the next burst.
 
-        A long burst fills a default socket buffer. A reader that is not scheduled for
-        some ms would otherwise lose a part of it. `_cost` is the number of tokens for a
-        byte.
+        A long burst fills a socket buffer of default size. Without the pace, a reader
+        that does not run for some ms would lose a part of it. `_cost` is set to the
+        number of tokens for a byte.
 
         Parameters
         ----------
@@ -343,7 +346,7 @@ class Destination:
             Time of the caller's clock, s.
         """
         if not was_empty:
-            # The next burst follows before all datagrams of the last burst have left.
+            # A new burst has come before all datagrams of the last burst have left.
             if self._queued > self._burst_bytes:
                 self._burst_at, self._burst_bytes = now, self._queued
                 self._cost = _MIN_COST if self._queued <= _LATE_BYTES else _LATE_COST
@@ -355,15 +358,11 @@ class Destination:
             self._cost = 1.0
 
     def _stamp(self, queue: deque[bytes]) -> None:
-        """Put header and timestamp in front of the datagrams that were filled since the
-        last call.
-
-        The datagrams are then ready to be sent as soon as the pace allows.
-        """
+        """Complete filled datagrams with header and timestamp, and append them to a queue."""
         head = self._outbox.head
         for parts in self._full:
             parts[0] = head
-            # The parts are joined only now, because the timestamp is the time of
+            # Join the parts only now, because the timestamp must be the time of
             # sending.
             queue.append(b"".join(parts))
 
@@ -398,8 +397,8 @@ class Outbox:
         self._header = header(prefix)
         self._hosts = frozenset(hosts)
         self._now = now
-        # References are weak, so that an address is dropped when nothing is queued for
-        # it and no endpoint uses it.
+        # References are weak: an address is forgotten when nothing is queued for it and
+        # no endpoint uses it.
         self._destinations: WeakValueDictionary[Address, Destination] = (
             WeakValueDictionary()
         )
@@ -410,7 +409,7 @@ class Outbox:
         self.dropped = 0
 
     def stamp(self, now: float, wall: float) -> None:
-        """Set the time; `wall` is the time since 1970 for the peers, s.
+        """Set the present time, for pacing and for the timestamps of datagrams.
 
         Parameters
         ----------
@@ -421,7 +420,7 @@ class Outbox:
         """
         if now != self._now or not self.head:
             self._now = now
-            # All datagrams of one call share a stamp, which is built only once.
+            # All datagrams of one time share the header with the timestamp.
             self.head = self._header + info_ts(wall)
 
     def is_local(self, host: str) -> bool:
@@ -468,10 +467,9 @@ class Outbox:
         address : Address
             Address of the datagram.
         *submessages : bytes
-            Its submessages, each with a length that is a multiple of 4.
+            Submessages of the datagram; each has a length that is a multiple of 4.
         """
-        # Announcements are small and repeated, so a lost one costs no more than a
-        # period.
+        # Announcements are repeated, so dropping one only delays discovery by a period.
         if len(self._single) < _MAX_SINGLE:
             self._single.append((b"".join((self.head, *submessages)), address))
         else:
@@ -480,7 +478,7 @@ class Outbox:
     def drain(self, now: float) -> tuple[list[tuple[bytes, Address]], float]:
         """Return the datagrams that may leave now, and the time of the next ones, s.
 
-        The time is infinite if there are none.
+        The time is infinite if no others wait.
 
         Parameters
         ----------

@@ -75,9 +75,9 @@ class Identity(NamedTuple):
     Attributes
     ----------
     guid : bytes
-        GUID of its writer, 16 bytes.
+        GUID of the writer, 16 bytes.
     number : int
-        Its sequence number.
+        Sequence number of the sample.
     """
 
     guid: bytes
@@ -85,7 +85,7 @@ class Identity(NamedTuple):
 
 
 class InlineQos(NamedTuple):
-    """Inline QoS that is used.
+    """Those parts of a sample's inline QoS that this implementation uses.
 
     Attributes
     ----------
@@ -115,7 +115,8 @@ def read_parameters(
     data : bytes
         Datagram or payload.
     at, end : int
-        First byte of the list, and the byte after the data that may belong to it.
+        Index of the list's first byte, and index after the last byte that may belong to
+        it.
     layout : Layout
         Byte order of the list.
 
@@ -131,7 +132,7 @@ def read_parameters(
         parameter that must be understood.
     """
     found: Parameters = {}
-    # A shorter limit than the packet's own bounds the work for one list.
+    # Limit the work for one list in a long packet.
     size = min(end, at + MAX_PARAMETER_BYTES)
     for _ in range(MAX_PARAMETERS):
         if at + 4 > size:
@@ -145,14 +146,16 @@ def read_parameters(
                 f"parameter 0x{pid:04x} has {length} bytes, but the list ends after {size - at}"
             )
 
-        # The standard demands that such data is ignored as a whole (§9.6.2.1).
+        # The whole data must be ignored then (DDSI-RTPS 2.5, §9.6.2.1).
         if pid & _MUST_UNDERSTAND and pid not in _KNOWN_MUST_UNDERSTAND:
             raise MalformedError(
-                f"parameter 0x{pid:04x} must be understood, but is unknown"
+                f"parameter 0x{pid:04x} is unknown, but marked as one that receivers "
+                "must understand"
             )
 
         if pid != PID_PAD:
-            # Locators may be repeated, so each id has a list.
+            # A parameter may occur several times, for example locators, so each id has
+            # a list.
             found.setdefault(pid, []).append(data[at : at + length])
         at += length
 
@@ -195,7 +198,7 @@ def read_inline(
     packet : bytes
         Whole datagram.
     at, end : int
-        First byte of the list, and the byte after the submessage.
+        Index of the list's first byte, and index after the submessage.
     layout : Layout
         Byte order of the submessage.
 
@@ -211,8 +214,8 @@ def read_inline(
         RELATED_SAMPLE_IDENTITY_FAST
     )
     identity = None
-    # 16 bytes of GUID and 8 of the sequence number. A shorter value comes from no
-    # implementation, and is ignored like an unknown one.
+    # The value has 16 bytes of GUID and 8 bytes of sequence number. Ignore a shorter
+    # value, which no known implementation sends.
     if related and len(related[0]) >= 24:
         high, low = layout.number.unpack_from(related[0], 16)
         identity = Identity(related[0][:16], high << 32 | low)
@@ -229,9 +232,9 @@ def read_inline(
 
 
 def seconds(value: bytes, layout: Layout) -> float:
-    """Return a duration, s; `INFINITE` for the infinite one.
+    """Return a duration, s; `INFINITE` for an infinite duration.
 
-    Source: §9.3.2 (Duration_t).
+    Source: DDSI-RTPS 2.5, §9.3.2 (Duration_t).
 
     Parameters
     ----------
@@ -259,7 +262,7 @@ def duration(value: float) -> bytes:
     Parameters
     ----------
     value : float
-        Duration, s, 0 or more; `INFINITE` for the infinite one.
+        Duration, s, 0 or more; `INFINITE` for an infinite duration.
     """
     if value == INFINITE:
         return OURS.number.pack(*_INFINITE)
@@ -392,14 +395,15 @@ def sample(parameters: Iterable[bytes]) -> bytes:
 
 
 def related_identity(identity: Identity) -> bytes:
-    """Return inline QoS of a request or response, under both parameter ids.
+    """Return inline QoS with the related sample identity of a request or response.
 
-    The id that Fast DDS reads depends on its version and on our vendor id.
+    It is sent under two parameter ids: the id that Fast DDS reads depends on its
+    version and on the vendor id of the sender.
 
     Parameters
     ----------
     identity : Identity
-        Sample to which this one belongs. A negative number is sent as unknown.
+        Identity of the related sample. A negative number is sent as "unknown".
     """
     number = UNKNOWN_NUMBER if identity.number < 0 else identity.number
     value = identity.guid + OURS.number.pack(number >> 32, number & 0xFFFFFFFF)
@@ -411,7 +415,7 @@ def related_identity(identity: Identity) -> bytes:
 
 
 def disposal(guid: bytes) -> bytes:
-    """Return inline QoS: the instance with this key is disposed of and unregistered.
+    """Return inline QoS which states that an instance is disposed of and unregistered.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ this loop whenever packets have arrived, something was written, or the time that
     for datagram, address in participant.out():
         ...  # send; an address that is `guids.GROUP` on every interface
 
-Sources: OMG DDSI-RTPS 2.5; where it leaves a choice, Fast DDS and Cyclone DDS.
+Source: OMG DDSI-RTPS 2.5. Where the standard leaves a choice, the participant does what
+Fast DDS and Cyclone DDS do.
 """
 
 from __future__ import annotations
@@ -65,12 +66,13 @@ class Participant:
     addresses : sequence of Address
         Unicast addresses of the participant, one for each interface.
     announce_to : sequence of Address
-        Addresses for its announcements: the multicast group, and possible participants.
+        Addresses to which it announces itself: the multicast group, and possible
+        participants.
     now : float
         Time of the caller's clock, s.
     epoch : float
-        Difference between the time since 1970 and `now`, s. Peers see the sum as the
-        time at which a sample was sent.
+        Difference between the time since 1970 and the caller's clock, s. Packets
+        contain the time since 1970.
     domain : int
         DDS domain id, 0 to 232.
     hosts : collection of str
@@ -174,8 +176,8 @@ class Participant:
         user_data : bytes
             User data of the writer.
         changed : callable
-            Called after matches or losses of readers; it may do the same as a reader's
-            `take`.
+            Called after readers were matched or lost. Like a reader's `take`, it may
+            write, add and remove endpoints, and raise exceptions.
 
         Raises
         ------
@@ -185,8 +187,8 @@ class Participant:
         data = self._describe(
             guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data
         )
-        # Late readers of a kept topic get samples up to its depth, so no younger ones
-        # are kept.
+        # With transient-local durability, late readers get all kept samples, which must
+        # not be more than the depth. So keep no young samples beyond it.
         min_age = MIN_KEPT_S if qos.reliable and not qos.is_kept else 0.0
         writer = TopicWriter(data, self._pending, KeepLast(qos.depth, min_age), changed)
         self._discovery.add(writer, now)
@@ -212,8 +214,8 @@ class Participant:
         topic, type_name, qos, now, user_data, changed
             See `writer`.
         take : callable
-            Called with each `Sample`, from within `feed`; it may write, add and remove
-            endpoints, and raise.
+            Called with each `Sample`, from within `feed`. It may write, add and remove
+            endpoints, and raise exceptions.
         limit : int
             Longest sample that is accepted, bytes.
 
@@ -259,15 +261,15 @@ class Participant:
         )
 
     def remove(self, endpoint: Writer[Any] | Reader, now: float) -> None:
-        """Close a writer or reader, and announce it."""
+        """Close a writer or reader, and announce this to the peers."""
         self._discovery.remove(endpoint, now)
         self._callbacks.run()
 
     def judge_after(self, has_unread: Callable[[], bool]) -> None:
-        """Set a function that returns whether received packets wait to be fed.
+        """Set a function that returns whether received packets wait to be processed.
 
-        The function is called before a lease ends, because a waiting packet may come
-        from that participant.
+        It is called before a silent participant is removed, because a waiting packet
+        may be from that participant.
         """
         self._discovery.has_unread = has_unread
 
@@ -303,7 +305,7 @@ class Participant:
     # -- time
 
     def due(self, now: float) -> float:
-        """Do everything that is due, and make datagrams of all written samples.
+        """Do all work that is due, and make datagrams of all written samples.
 
         Parameters
         ----------
@@ -318,8 +320,8 @@ class Participant:
         Raises
         ------
         Exception
-            Error of a `changed` callback, after everything is done; call again to get
-            the time.
+            Error of a `changed` callback, raised after all work is done; call again to
+            get the time.
         """
         self.now = now
         self._outbox.stamp(now, now + self.epoch)
@@ -340,7 +342,7 @@ class Participant:
             if again:
                 inbox.asking.set(proxy, again)
 
-        # Callbacks may write, so the datagrams are made after them, whatever they
+        # Callbacks may write samples, so make the datagrams after them, even if they
         # raise.
         try:
             self._callbacks.run()
@@ -380,14 +382,14 @@ class Participant:
         packet : bytes
             Whole UDP datagram.
         source : Address
-            Address that it came from.
+            Address that the packet came from.
         now : float
             Time of the caller's clock, s.
 
         Raises
         ------
         Exception
-            Error of a `take` or `changed` callback, after the whole packet is
+            Error of a `take` or `changed` callback, raised after the whole packet is
             processed.
         """
         # Later minor versions of RTPS 2 are compatible.
@@ -424,7 +426,8 @@ class Participant:
         if peer is not None:
             host = self._host_of(peer, source)
             if not peer.may_send_from(host):
-                # A participant that has moved is ignored until its lease ends.
+                # The packet may be forged. A participant that really has another
+                # address is ignored until its lease ends.
                 self._discovery.strange(peer, host)
                 return
 
@@ -531,7 +534,8 @@ class Participant:
                 inline.key,
             )
         else:
-            # The key alone is a disposal, which has no meaning for topics without keys.
+            # A sample with only a key is a disposal, which has no meaning for topics
+            # without keys.
             sample = None
 
         for proxy in proxies:

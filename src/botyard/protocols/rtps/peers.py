@@ -1,4 +1,4 @@
-"""Remote participant, and the addresses to which data may be sent."""
+"""Remote participants, and the addresses to which data may be sent to them (`Peer`)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from botyard.protocols.rtps.limits import IDLE_S, MAX_AMPLIFICATION
 
 
 def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
-    # Only the host is compared: a participant may send from another port than it
-    # listens on.
+    # Compare only the host: a participant may send from another port than it listens
+    # on.
     return next((a for a in addresses if a[0] == host), None)
 
 
 class Peer:
     """Remote participant.
 
-    It is verified by a packet from one of its announced addresses that names this
-    participant's GUID prefix as its destination. Until then it is sent at most
-    `MAX_AMPLIFICATION` times the bytes of its announcements: otherwise it could amplify
-    traffic towards a victim. Afterwards data is sent to that host only, and packets in
-    its name from other hosts than it announces are ignored.
+    A peer is verified by a packet that comes from one of its announced addresses, and
+    names this participant's GUID prefix as its destination. Before that, at most
+    `MAX_AMPLIFICATION` times the bytes of its announcements are sent to it: otherwise a
+    forged announcement could direct traffic to a victim. Afterwards data is sent to
+    that host only, and packets in its name from hosts that it does not announce are
+    ignored.
 
     Parameters
     ----------
     data : ParticipantData
-        Contents of its announcement.
+        Contents of the participant's announcement.
     number : int
         Sequence number of the announcement.
     now : float
@@ -35,32 +36,32 @@ class Peer:
     origin : str
         Host that the announcement came from.
     greeted : tuple of Address
-        Addresses at which it is greeted.
+        Addresses to which greetings are sent.
 
     Attributes
     ----------
     data : ParticipantData
-        Contents of its newest announcement.
+        Contents of the newest announcement.
     number : int
-        Sequence number of its announcement.
+        Sequence number of the newest announcement.
     heard : float
-        Time of its last packet, s.
+        Time of the participant's last packet, s.
     origin : str
-        Host that its first announcement came from.
+        Host that the first announcement came from.
     met : float
         Time of the first announcement, s.
     host : str
-        Host at which it was verified; empty until then.
+        Host at which the participant was verified; empty before.
     greeted : tuple of Address
-        Addresses at which it is greeted until then.
+        Addresses to which greetings are sent before it is verified.
     credit : int
-        Bytes that it may still be sent until then.
+        Number of bytes that may still be sent to it before it is verified.
     endpoints : dict of EndpointData
-        Its endpoints, by GUID.
+        Endpoints of the participant, by GUID.
     addresses : set of Address
-        Addresses to which samples are or were sent for it.
+        Addresses to which samples for its readers are or were sent.
     matched : int
-        Number of pairs of its endpoints and ours.
+        Number of matched pairs of its endpoints and local endpoints.
     greetings : int
         Number of unanswered greetings.
     greet_at : float
@@ -99,7 +100,7 @@ class Peer:
         self.host = ""
         self.strange_host = ""
         self.greeted = greeted
-        # Nothing is sent before the first announcement is counted, not even a greeting.
+        # `announced` raises the credit; before that not even a greeting is sent.
         self.credit = 0
         self.endpoints: dict[bytes, EndpointData] = {}
         self.addresses: set[Address] = set()
@@ -135,10 +136,11 @@ class Peer:
         )
 
     def host_of(self, host: str, is_local: Callable[[str], bool]) -> str:
-        """Return the host that a packet came from, by an address that is announced.
+        """Return the host that a packet came from, as an address that the participant announces.
 
-        A participant on this host may send from any of its addresses: Fast DDS sends
-        from the loopback to the loopback, but announces only the network card.
+        A participant on this host may send from an address that it does not announce:
+        Fast DDS sends from the loopback to the loopback, but announces only the network
+        card.
 
         Parameters
         ----------
@@ -152,12 +154,12 @@ class Peer:
         return next((h for h, _ in self.data.metatraffic if is_local(h)), host)
 
     def announced(self, size: int) -> None:
-        """Count the bytes of an announcement.
+        """Raise the credit by the bytes of an announcement, times `MAX_AMPLIFICATION`.
 
         Parameters
         ----------
         size : int
-            Bytes of its payload.
+            Number of bytes of the announcement's payload.
         """
         self.credit += MAX_AMPLIFICATION * size
 
@@ -177,17 +179,16 @@ class Peer:
 
     def metatraffic(self) -> Address | None:
         """Return the address to which discovery data is sent."""
-        # Only the verified host is used, whatever else the participant announces: other
-        # addresses may belong to a victim.
+        # Use only the verified host: other announced addresses may belong to a victim.
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Return the address of an endpoint at its participant's host.
+        """Return the address of an endpoint at its participant's verified host.
 
         Parameters
         ----------
         endpoint : EndpointData
-            One of its endpoints.
+            Endpoint of this participant.
 
         Returns
         -------

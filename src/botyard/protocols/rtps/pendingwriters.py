@@ -1,4 +1,4 @@
-"""Writers that must send HEARTBEATs or get acknowledgements."""
+"""Writers that must send HEARTBEATs or that wait for acknowledgements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PendingWriters(Generic[W]):
     unacknowledged : dict of Writer
         Writers whose readers have not acknowledged all samples.
     callbacks : Callbacks
-        Calls into programs.
+        Queue of callbacks of programs.
     """
 
     callbacks: Callbacks

@@ -15,13 +15,13 @@ from botyard.protocols.rtps.parameters import INFINITE, Parameters
 from botyard.protocols.rtps.wire import OURS, Layout, MalformedError
 
 XCDR1: Final = 0
-"""Number of the data representation that is used: plain CDR."""
+"""Number of the only data representation that this implementation uses: plain CDR."""
 _BEST_EFFORT, _RELIABLE = 1, 2
-# Default of the standard (DDS 1.4, §2.2.3). Peers do not need it, but the parameter is
-# invalid without it.
+# Default of ``max_blocking_time`` (DDS 1.4, §2.2.3). Peers do not use it, but the
+# parameter RELIABILITY is invalid without it.
 _MAX_BLOCKING_S: Final = 0.1
-# ROS 2 uses at most one partition, and there are three representations. The bound
-# limits the work for a hostile announcement.
+# Greatest length of a list of partitions or data representations. ROS 2 uses at most
+# one partition, and there are three representations, so longer lists are hostile.
 _MAX_SEQUENCE: Final = 16
 
 
@@ -48,17 +48,18 @@ class Qos:
     depth : int
         Number of samples that a writer keeps.
     deadline, latency_budget, lifespan, lease : float
-        Times, s; `lease` belongs to `liveliness`.
+        Periods of the policies of these names, s; `lease` is the lease duration of
+        liveliness.
     liveliness : int
         0 automatic, 1 by participant, 2 by topic.
     ownership, destination_order : int
-        0 means shared ownership, and order by reception.
+        Kinds of these policies: 0 means shared ownership, and order by reception.
     presentation : tuple of int
         Access scope, coherent, ordered.
     partitions : tuple of str
         Names of partitions; an empty tuple equals one partition without a name.
     representations : tuple of int
-        Data representations: a writer offers the first, a reader accepts all.
+        Data representations: a writer offers the first of them, a reader accepts all.
     """
 
     reliable: bool = True
@@ -136,8 +137,8 @@ class Qos:
     def read(cls, found: Parameters, layout: Layout, is_writer: bool) -> Qos:
         """Return the policies of a parameter list.
 
-        A missing parameter has its default, which for reliability depends on the kind
-        of endpoint.
+        A missing parameter has its default. The default of reliability differs for
+        writers and readers.
 
         Parameters
         ----------
@@ -146,7 +147,7 @@ class Qos:
         layout : Layout
             Byte order of the list.
         is_writer : bool
-            Whether they describe a writer.
+            Whether the policies are of a writer.
 
         Raises
         ------
@@ -196,7 +197,7 @@ class Qos:
             latency_budget=time(p.LATENCY_BUDGET, 0.0),
             lifespan=time(p.LIFESPAN, INFINITE),
             liveliness=number(p.LIVELINESS),
-            # The lease follows the kind, which has 4 bytes.
+            # The value of LIVELINESS is the kind, 4 bytes, and then the lease.
             lease=p.seconds(liveliness[0][4:], layout) if liveliness else INFINITE,
             ownership=number(p.OWNERSHIP),
             destination_order=number(p.DESTINATION_ORDER),
@@ -258,16 +259,16 @@ def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
 
 
 def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return whether two endpoints share a partition; the only supported pattern is ``*``."""
+    """Return whether two endpoints share a partition. Of patterns, only ``*`` is supported."""
     # No partition is the same as one partition without a name (DDS 1.4, §2.2.3.13).
     ones, others = set(one or ("",)), set(other or ("",))
     return bool(ones & others) or "*" in ones or "*" in others
 
 
 def mismatch(offered: Qos, wanted: Qos) -> str:
-    """Return why a writer's policies do not satisfy a reader; "" if they do.
+    """Return the reason why a writer's policies do not satisfy a reader; empty if they do.
 
-    History, depth and lifespan do not count (DDS 1.4, §2.2.3, "RxO").
+    History, depth and lifespan need not fit (DDS 1.4, §2.2.3, "RxO").
 
     Parameters
     ----------
@@ -281,8 +282,8 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
     str
         Each policy that does not fit, with the offered and the requested value.
     """
-    # Kinds are ordered by strength: a writer may offer more than a reader requests,
-    # never less.
+    # Most kinds are ordered by strength: a writer may offer more than a reader
+    # requests, but not less.
     ordered = zip(offered.presentation, wanted.presentation, strict=True)
 
     checks = (
@@ -324,7 +325,8 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
         ),
         (
             "ownership",
-            # Ownership has no order: shared and exclusive exclude each other.
+            # Ownership has no order of strength: shared and exclusive exclude each
+            # other.
             offered.ownership == wanted.ownership,
             offered.ownership,
             wanted.ownership,

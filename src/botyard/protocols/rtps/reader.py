@@ -28,21 +28,21 @@ class Reader:
     take : callable
         Called with each `Sample`.
     limit : int
-        Longest sample that it accepts, bytes.
+        Longest sample that the reader accepts, bytes.
     changed : callable
-        Called after matches or losses of writers.
+        Called after writers were matched or lost.
 
     Attributes
     ----------
     data : EndpointData
-        Its announced description.
+        Announced description of the reader.
     take : callable
         Called with each `Sample`. Samples of a reliable writer arrive in order and
         without gaps, as far as the writer has kept them.
     limit : int
-        Longest sample that it accepts, bytes.
+        Longest sample that the reader accepts, bytes.
     matched : dict of EndpointData
-        Its writers, by GUID.
+        Matched writers, by GUID.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Reader:
     def match(
         self, writer: EndpointData, destination: Destination, now: float, acks: int = 0
     ) -> WriterProxy:
-        """Match a writer; `acks` is the number of ACKNACKs that were sent to it before.
+        """Match a writer, and request its samples.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Reader:
         now : float
             Time of the caller's clock, s.
         acks : int
-            Number of ACKNACKs that were sent to it before the match, as greetings.
+            Number of ACKNACKs that were sent to the writer before, in greetings.
 
         Returns
         -------
@@ -95,9 +95,7 @@ class Reader:
         return proxy
 
     def _tell(self) -> None:
-        """Schedule one call of `changed`, for all matches and losses that happen before
-        this call.
-        """
+        """Schedule a call of `changed`, unless one is already scheduled."""
         if not self._is_telling:
             self._is_telling = True
             self.inbox.callbacks.add(self._changed)
@@ -111,7 +109,7 @@ class Reader:
         self.inbox.callbacks.add(self._take, sample)
 
     def _take(self, sample: Sample) -> None:
-        # `take` is looked up now, because `close` may have replaced it since the sample
+        # Look up `take` only now: `close` may have replaced it since the sample
         # arrived.
         self.take(sample)
 
@@ -149,14 +147,14 @@ class Reader:
         self._proxies[guid].destination = destination
 
     def close(self) -> None:
-        """Deliver no more samples; the writers are unmatched later."""
+        """Deliver no more samples; the caller unmatches the writers later."""
         self.take = lambda sample: None
 
 
 class BuiltinReader(Reader):
     """Reader of discovery data.
 
-    It delivers at once, because later submessages of the same packet depend on the
+    It delivers a sample at once: later submessages in the same packet depend on the
     data.
     """
 

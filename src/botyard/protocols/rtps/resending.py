@@ -1,4 +1,7 @@
-"""Jobs of writers: requested samples, and the fragments of a sample, a datagram at a time."""
+"""Jobs by which writers send requested samples, and the fragments of long samples.
+
+A job makes one datagram at a time (`botyard.protocols.rtps.outbox.Job`).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from botyard.protocols.rtps.matchedreaders import ReaderProxy
 from botyard.protocols.rtps.outbox import Destination
 
 HEADS_BYTES: Final = 64
-"""Room for headers of submessages in a datagram, bytes."""
+"""Number of bytes in a datagram that is left for headers of submessages."""
 
 
 class Source(Protocol):
-    """Writer as jobs use it; see `botyard.protocols.rtps.writer.Writer`."""
+    """Parts of `botyard.protocols.rtps.writer.Writer` that jobs use."""
 
     @property
     def entity(self) -> bytes:
@@ -29,7 +32,7 @@ class Source(Protocol):
     def resend(
         self, proxy: ReaderProxy, number: int, destination: Destination, now: float
     ) -> int:
-        """Send a requested sample, and return its bytes; 0 if the reader must wait."""
+        """Send a requested sample; return the number of bytes, or 0 if the reader must wait."""
         ...
 
     def resent(self, proxy: ReaderProxy) -> None:
@@ -37,7 +40,7 @@ class Source(Protocol):
         ...
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
-        """Return whether a sample is still kept."""
+        """Return whether the history still holds a sample."""
         ...
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
@@ -69,8 +72,8 @@ class ResendJob:
         room = destination.limit - HEADS_BYTES
         while proxy.requested and room > 0:
             size = writer.resend(proxy, proxy.requested.pop(), destination, now)
-            # The reader is over its budget, and will request the remaining samples
-            # again.
+            # The reader's limit of repeated bytes is reached: it requests the remaining
+            # samples again later.
             if size == 0:
                 proxy.requested.clear()
             room -= size
@@ -82,7 +85,7 @@ class ResendJob:
 
 
 class FragmentJob:
-    """Job that sends the fragments of a sample, all or some.
+    """Job that sends all or some fragments of a sample.
 
     Parameters
     ----------
@@ -95,9 +98,10 @@ class FragmentJob:
     size : int
         Size of a fragment at the address, bytes.
     prefix, reader : bytes
-        GUID prefix and entity id of the addressed reader; empty and `ANY` for all.
+        GUID prefix and entity id of the addressed reader; empty and `ANY` for all
+        readers at the address.
     only : list of int or None
-        Fragments to send, from 1; None for all.
+        Numbers of the fragments to send, from 1; None for all.
     """
 
     def __init__(
@@ -122,7 +126,7 @@ class FragmentJob:
         """Send about a datagram of the fragments; see `Job`."""
         sample = self._sample
         size, payload = self._size, sample.payload
-        # A newer sample has replaced it, so the remaining fragments are of no use.
+        # The history no longer holds the sample: its remaining fragments are of no use.
         if not self._writer.is_kept(self._number, sample):
             self._writer.fragments_sent(destination, self._number)
             return True

@@ -33,16 +33,16 @@ class Sample(NamedTuple):
     writer : bytes
         GUID of the writer.
     number : int
-        Sequence number at the writer, from 1.
+        Sequence number of the sample, from 1.
     related : Identity or None
         Related sample identity.
     stamp : float
-        Time at which it was sent, s since 1970; 0 if unknown.
+        Time at which the sample was sent, s since 1970; 0 if unknown.
     status : int
-        `parameters.DISPOSED`, `parameters.UNREGISTERED`, both or 0; other than 0 only
-        from built-in writers.
+        Bits `parameters.DISPOSED` and `parameters.UNREGISTERED`; always 0 for samples
+        of users' writers.
     key : bytes
-        Key hash, only from built-in writers.
+        Key hash; empty for samples of users' writers.
     """
 
     payload: bytes
@@ -61,19 +61,20 @@ class Inbox(Generic[P]):
     Attributes
     ----------
     asking : Agenda
-        Schedule of requests to writers.
+        Schedule of requests (ACKNACK, NACK_FRAG) to writers.
     assembling : dict of WriterProxy
         Writers with samples that are reassembled from fragments.
     assemblies : dict of Assembly
-        These samples, by writer and number: readers of one topic share them.
+        Samples that are reassembled, by GUID of the writer and sequence number. The
+        readers of a topic share them.
     budget : Shares
-        Memory budget of these samples.
+        Memory budget of the samples that are reassembled.
     held : Shares
         Memory budget of all samples that wait for missing ones.
     events : Events
         Log of events.
     callbacks : Callbacks
-        Calls into programs.
+        Queue of callbacks of programs.
     """
 
     events: Events

@@ -22,12 +22,12 @@ from botyard.protocols.rtps.wire import (
 
 
 class Data(NamedTuple):
-    """Head of DATA; its contents are `packet[inline:end]`.
+    """Head of a DATA submessage; inline QoS and payload are `packet[inline:end]`.
 
     Attributes
     ----------
     reader, writer : bytes
-        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+        Entity ids, 4 bytes each; `reader` is `wire.ANY` for all matched readers.
     number : int
         Sequence number, from 1.
     """
@@ -40,12 +40,12 @@ class Data(NamedTuple):
 
 
 class DataFrag(NamedTuple):
-    """Head of DATA_FRAG.
+    """Head of a DATA_FRAG submessage.
 
     Attributes
     ----------
     reader, writer : bytes
-        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+        Entity ids, 4 bytes each; `reader` is `wire.ANY` for all matched readers.
     number : int
         Sequence number of the sample, from 1.
     inline : int
@@ -100,15 +100,16 @@ class AckNack(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """GAP: start to base − 1, and `numbers`.
+    """GAP of a writer: the numbers from `start` to `base` − 1, and `numbers`, are irrelevant.
 
     Attributes
     ----------
     reader, writer : bytes
-        Entity ids, 4 bytes each; `wire.ANY` for all matched readers.
+        Entity ids, 4 bytes each; `reader` is `wire.ANY` for all matched readers.
     start, base : int
         First irrelevant number, and the number after the irrelevant range.
-    numbers : list of int
+
+                numbers : list of int
         Further irrelevant numbers in rising order, from `base` on.
     """
 
@@ -142,7 +143,7 @@ class NackFrag(NamedTuple):
 
 
 def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the submessages of a message: id, flags, start and end of the body.
+    """Yield id, flags, start and end of the body of each submessage in a packet.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
     MalformedError
         A submessage is longer than the packet.
     """
-    # Plain integers and indexing, because a slice for each submessage would copy it.
+    # Use indices instead of slices, because a slice would copy each submessage.
     at, size = HEADER_BYTES, len(packet)
     # Fewer than 4 bytes at the end cannot be a submessage, and are ignored as padding.
     while at + 4 <= size:
@@ -192,18 +193,16 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
 def _numbers(
     packet: bytes, at: int, end: int, base: int, bits: int, layout: Layout, tail: int
 ) -> tuple[list[int], int]:
-    """Return the numbers of a set whose words start at `at`, and the end of the words.
+    """Return the members of a number set, and the index after its words.
 
-    At least `tail` bytes must follow.
-
-    Source: §9.4.2.6 and §9.4.2.8 (sets of sequence and fragment numbers).
+    Source: DDSI-RTPS 2.5, §9.4.2.6 and §9.4.2.8 (SequenceNumberSet, FragmentNumberSet).
 
     Parameters
     ----------
     packet : bytes
         Whole datagram.
     at, end : int
-        First word of the set, and the byte after the submessage.
+        Index of the set's first word, and index after the submessage.
     base : int
         Number that bit 0 represents.
     bits : int
@@ -211,7 +210,7 @@ def _numbers(
     layout : Layout
         Byte order of the submessage.
     tail : int
-        Bytes of the submessage after the set.
+        Number of bytes of the submessage that must follow the set.
 
     Raises
     ------
@@ -228,7 +227,7 @@ def _numbers(
         )
     found = []
     for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
-        # Most words of a set are 0, and a test of all 32 bits would take most of the
+        # Skip words that are 0, as most are: testing all bits would take most of the
         # time.
         if word:
             first, last = 32 * i, min(32 * i + 32, bits)
@@ -238,7 +237,7 @@ def _numbers(
 
 
 def _number(high: int, low: int) -> int:
-    """Return the sequence number of two halves.
+    """Return the sequence number that consists of two 32-bit halves.
 
     Raises
     ------
@@ -264,16 +263,16 @@ def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
     packet : bytes
         Whole datagram.
     at, end : int
-        First byte of the submessage's body, and the byte after it.
+        Index of the body's first byte, and index after the body.
     layout : Layout
         Byte order of the submessage.
 
     Raises
     ------
     MalformedError
-        The bytes are not valid. All `read_` functions raise it.
+        The bytes are not a valid DATA.
     """
-    # The body is checked before it is unpacked, because a peer states any length.
+    # Check the length before unpacking, because the peer may state any length.
     if end - at < DATA_HEAD_BYTES:
         raise MalformedError(
             f"DATA: expected at least {DATA_HEAD_BYTES} bytes, found {end - at}"
@@ -283,7 +282,7 @@ def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
 
     inline = at + 4 + to_inline
 
-    # The head may be longer in later versions, but not shorter.
+    # In later versions of RTPS the head may be longer, but not shorter.
     if to_inline < OCTETS_TO_INLINE_QOS or to_inline & 3 or inline > end:
         raise MalformedError(
             f"DATA: expected a head of at least {OCTETS_TO_INLINE_QOS} bytes within the "
@@ -369,7 +368,7 @@ def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbea
 
 
 def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
-    """Return an ACKNACK; its base may be 0 (the first one of Fast DDS).
+    """Return an ACKNACK. Its base may be 0, as in the first ACKNACK of Fast DDS.
 
     Source: §9.4.5.2.
 
@@ -460,9 +459,11 @@ def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag
         raise MalformedError(f"NACK_FRAG: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, base, bits = layout.nack_frag.unpack_from(packet, at)
     number = _number(high, low)
-    # Fragments are counted from 1, unlike the bits of a set.
+    # Fragments are numbered from 1, so the base of the set is at least 1.
     if base < 1:
-        raise MalformedError("NACK_FRAG: expected fragments from 1, found 0")
+        raise MalformedError(
+            f"NACK_FRAG: expected fragment numbers from 1, found {base}"
+        )
     fragments, at = _numbers(packet, at + 24, end, base, bits, layout, 4)
     return NackFrag(
         reader, writer, number, fragments, layout.int32.unpack_from(packet, at)[0]
@@ -490,7 +491,7 @@ def read_heartbeat_frag(
         raise MalformedError(
             f"HEARTBEAT_FRAG: expected at least 24 bytes, found {end - at}"
         )
-    # The count is ignored: a repeated HEARTBEAT_FRAG only repeats a request for
+    # Ignore the count: a duplicate HEARTBEAT_FRAG only causes a further request for
     # fragments.
     reader, writer, high, low, last, _ = layout.heartbeat_frag.unpack_from(packet, at)
     return reader, writer, _number(high, low), last

@@ -1,4 +1,4 @@
-"""Writers of topics without keys, and of the instances of built-in topics."""
+"""Writers of users' topics, which have no keys, and of built-in topics, which have keys."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from botyard.protocols.rtps.writer import Writer
 class TopicWriter(Writer[KeepLast]):
     """Writer of a topic without keys.
 
-    It keeps the last samples; volatile samples only until all readers have them.
+    It keeps the last samples. With volatile durability it keeps a sample only until all
+    readers have it.
     """
 
     __slots__ = ()
 
     def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
-        """Send a sample to all readers; never waits.
+        """Send a sample to all readers; the call never waits.
 
         Without readers nothing is done, unless samples are kept for late readers.
 
@@ -49,8 +50,8 @@ class TopicWriter(Writer[KeepLast]):
         if self._reliable or self._keeps or len(self._history):
             self._history.add(self.number, payload, now)
 
-        # The payload is added to the datagram without another copy, because this is the
-        # hot path.
+        # This is the most frequent path, so add the payload to the datagram without
+        # another copy.
         body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
         head = wire.data_head(self._pair, self.number, len(body))
         for destination in self._groups:
@@ -78,9 +79,9 @@ class TopicWriter(Writer[KeepLast]):
     def write_to(
         self, guid: bytes, payload: bytes, now: float, inline: bytes = b""
     ) -> bool:
-        """Send a sample to one reader; for all others its number is irrelevant.
+        """Send a sample to one reader; for all other readers its number is irrelevant (GAP).
 
-        Returns whether that reader is matched.
+        Return whether the reader is matched.
 
         Parameters
         ----------
@@ -100,7 +101,7 @@ class TopicWriter(Writer[KeepLast]):
         self.number += 1
         sample = self._sample(proxy.entity + self.entity, payload, inline)
         self._history.add(self.number, Directed(sample, guid), now)
-        # The samples in between were for other readers.
+        # The samples since the reader's last one were for other readers.
         if before < self.number - 1:
             gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
             proxy.destination.add(gap, proxy.prefix)
@@ -133,8 +134,6 @@ class TopicWriter(Writer[KeepLast]):
 
     def _is_done(self, number: int, acknowledged: int) -> bool:
         """Return whether no reader needs a sample any more.
-
-        `acknowledged` is the number up to which all reliable readers have acknowledged.
 
         Parameters
         ----------
@@ -199,7 +198,7 @@ class InstanceWriter(Writer[KeepInstances]):
 
     def _progress(self) -> None:
         if self._history.has_disposals:
-            # Each participant has one reader. Disposals are not kept for silent
-            # readers.
+            # Keep disposals only for readers that answer. Each remote participant has
+            # one reader of a built-in topic.
             spoken = (p.acked for p in self._reliable if not p.is_silent)
             self._history.forget(min(spoken, default=self.number))

@@ -1,7 +1,8 @@
 """RTPS messages: header, submessages, sequence numbers and number sets.
 
-A GUID prefix has 12 bytes, an entity id 4, and a GUID both; they are bytes on the wire
-and here. Messages are sent in little-endian order, and read in both orders. Source: OMG
+A GUID consists of a prefix, 12 bytes, and an entity id, 4 bytes. They are `bytes`
+objects in this
+package. Messages are sent in little-endian order, and read in both orders. Source: OMG
 DDSI-RTPS 2.5, §8.3 and §9.4.
 """
 
@@ -18,11 +19,11 @@ MAGIC: Final = b"RTPS"
 # Peers accept any minor version of protocol 2.
 VERSION: Final = b"\x02\x03"
 """Protocol version of sent messages: 2.3."""
-# Vendors are assigned from 0x0101 upwards, so this number stays free for long.
+# Vendor ids are assigned from 0x0101 upwards, so 0x01FF will not be assigned soon.
 VENDOR: Final = b"\x01\xff"
-"""Vendor id, which is not assigned.
+"""Vendor id of this implementation, a number that is not assigned.
 
-With the id of another vendor, peers would expect that vendor's private parameters.
+With the id of an existing vendor, peers would expect that vendor's private parameters.
 """
 VENDOR_FAST: Final = b"\x01\x0f"
 VENDOR_CYCLONE: Final = b"\x01\x10"
@@ -58,16 +59,16 @@ INLINE_QOS: Final = 2
 WITH_DATA: Final = 4
 """Flag of DATA: there is a payload."""
 WITH_KEY: Final = 8
-"""Flag of DATA: the payload is only the key. In DATA_FRAG the flag is 4."""
-# DATA_FRAG has no flag for a missing payload, so its key flag takes that bit
-# (§9.4.5.4).
+"""Flag of DATA: the payload is only the key."""
+# DATA_FRAG always has a payload, so the bit of `WITH_DATA` is its flag for "only the
+# key" (DDSI-RTPS 2.5, §9.4.5.4).
 FRAGMENT_WITH_KEY: Final = 4
 
 UNKNOWN_NUMBER: Final = -1 << 32
-"""Sequence number that means "unknown", as (high, low) words."""
+"""Sequence number that means "unknown": its high word is −1, its low word 0."""
 MAX_NUMBER: Final = (1 << 63) - 1 - 256
-"""Highest accepted sequence number; arithmetic with it fits into 64 bits."""
-# Counts are signed 32-bit numbers on the wire.
+"""Highest accepted sequence number: even with 256 added it fits into a signed 64-bit number."""
+# Greatest value of a field ``count``, which is a signed 32-bit number.
 MAX_COUNT: Final = 0x7FFFFFFF
 
 
@@ -75,7 +76,8 @@ class MalformedError(PeerError):
     """Bytes of a peer that are not valid RTPS."""
 
 
-# Formats are parsed once, because a busy participant unpacks many heads in each step.
+# `Struct` objects are made once, because a busy participant unpacks many heads in each
+# step.
 class Layout:
     """Formats of submessage bodies in one byte order.
 
@@ -122,8 +124,8 @@ class Layout:
 
         Words and count follow.
         """
-        # One format for each number of words, because a set carries only the words that
-        # it needs.
+        # A format for each number of words, because a number set has only as many words
+        # as it needs.
         self.words = tuple(
             Struct(f"{order}{n}I") for n in range(MAX_SET_BITS // 32 + 1)
         )
@@ -133,10 +135,10 @@ class Layout:
 
 
 LAYOUTS: Final = (Layout(">"), Layout("<"))
-"""Formats by the submessage's flag `LITTLE`."""
-# Little-endian is the native order of nearly all peers, so they need no conversion.
+"""Formats for big-endian and little-endian; the index is the submessage's flag `LITTLE`."""
+# Sent submessages are little-endian, the native order of nearly all peers.
 OURS: Final = LAYOUTS[LITTLE]
-# These formats have the submessage header and the body, so that one call packs both.
+# Formats of submessage header and body together, so that one call packs both.
 _SUB_DATA: Final = Struct("<BBHHH8siI")
 _SUB_DATA_FRAG: Final = Struct("<BBHHH8siIIHHI")
 _SUB_HEARTBEAT: Final = Struct("<BBH4s4siIiIi")
@@ -147,11 +149,11 @@ DATA_HEAD_BYTES: Final = 20
 # DATA_FRAG has four fields more than DATA: first fragment, count, fragment size and
 # sample size.
 DATA_FRAG_HEAD_BYTES: Final = 32
-# These offsets are counted from the byte after their field, so the extra flags and the
-# field itself are excluded.
+# Values of the field octetsToInlineQos: number of bytes from the end of this field to
+# the inline QoS or payload.
 OCTETS_TO_INLINE_QOS: Final = 16
 OCTETS_TO_INLINE_QOS_FRAG: Final = 28
-# This submessage is packed once, because messages to all participants repeat it.
+# INFO_DST that addresses all participants; packed once, because it is sent often.
 INFO_DST_NOBODY: Final = _SUB_HEAD.pack(INFO_DST, LITTLE, PREFIX_BYTES) + NOBODY
 
 # -- building
@@ -181,13 +183,13 @@ def info_ts(wall: float) -> bytes:
     wall : float
         Time, s since 1970.
     """
-    # Truncation is right, because times since 1970 are positive.
+    # `int` rounds down, because times since 1970 are positive.
     seconds = int(wall)
     return _SUB_TIME.pack(
         INFO_TS,
         LITTLE,
         8,
-        # The wire has 32 bits of seconds, which end in the year 2106.
+        # The field of seconds has 32 bits, which are enough until 2106.
         seconds & 0xFFFFFFFF,
         # The fraction counts 2^-32 s, like the timestamps of NTP.
         int((wall - seconds) * 0x100000000) & 0xFFFFFFFF,
@@ -219,8 +221,7 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
     inline : bytes
         Inline QoS with its sentinel, or empty.
     """
-    # Submessages start at multiples of 4 bytes, so the payload is padded, not the
-    # datagram.
+    # Submessages start at multiples of 4 bytes, so pad the payload.
     if len(payload) & 3:
         payload += bytes(-len(payload) & 3)
     if inline:
@@ -287,9 +288,7 @@ def for_reader(submessage: bytes, reader: bytes) -> bytes:
 
 
 def data_key(pair: bytes, number: int, inline: bytes, key: bytes) -> bytes:
-    """Return a DATA about an instance, such as its disposal.
-
-    It has inline QoS and the serialised key.
+    """Return a DATA with inline QoS and the serialised key of an instance, such as a disposal.
 
     Parameters
     ----------
@@ -382,7 +381,8 @@ def heartbeat(
     reader, writer : bytes
         Entity ids, 4 bytes each; `ANY` for all matched readers.
     first, last : int
-        Lowest and highest number that the writer has; last = first − 1 for none.
+        Lowest and highest number of the samples that the writer has; `last` is `first`
+        − 1 without samples.
     count : int
         Number that rises with each HEARTBEAT of the writer, at most `MAX_COUNT`.
     final : bool
@@ -403,7 +403,9 @@ def heartbeat(
 
 
 def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
-    """Return the number of bits and the words of a set; numbers beyond it are left out.
+    """Return the number of bits and the words of a number set.
+
+    Numbers beyond the 256 bits of a set are left out.
 
     Parameters
     ----------
@@ -412,7 +414,7 @@ def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
     numbers : iterable of int
         Members of the set, in any order.
     """
-    # Room for all words, because the highest member is known only at the end.
+    # Start with all words, because the highest member is known only at the end.
     words = [0] * (MAX_SET_BITS // 32)
     bits = 0
     for number in numbers:
@@ -506,11 +508,12 @@ def nack_frag(
     number : int
         Sequence number of the sample.
     fragments : list of int
-        Requested fragments; numbers beyond 255 after the first are left out.
+        Requested fragments; numbers more than 255 above the first are left out.
     count : int
         Number that rises with each NACK_FRAG of the reader, at most `MAX_COUNT`.
     """
-    # A set starts at its first number, so it reaches as far as its 256 bits allow.
+    # Let the set start at the first fragment, so that its 256 bits reach as far as
+    # possible.
     base = fragments[0]
     bits, words = _words(base, fragments)
     n = len(words)

@@ -19,15 +19,17 @@ from botyard.protocols.rtps.resending import HEADS_BYTES, FragmentJob, ResendJob
 from botyard.protocols.rtps.wire import ANY
 
 REMIND_AFTER_S: Final = 0.15
-"""Delay from the last sample to the first HEARTBEAT that demands an answer, s.
+"""Delay from the last sample to the first repeated HEARTBEAT, s; it doubles each time.
 
-It doubles each time.
+A repeated HEARTBEAT demands an answer (ACKNACK) from readers that have not acknowledged
+all samples.
 """
 REMIND_AT_MOST_S: Final = 8.0
+"""Longest interval of repeated HEARTBEATs, s."""
 DEMAND_EVERY_S: Final = 4.0
 """Shortest interval of HEARTBEATs that demand an answer in a stream of samples, s.
 
-Readers report missing samples on their own.
+Between them readers need not answer, but they request missing samples on their own.
 """
 HEARTBEAT_EVERY_S: Final = 0.01
 """Shortest interval of a writer's HEARTBEATs to all of its readers, s.
@@ -35,7 +37,10 @@ HEARTBEAT_EVERY_S: Final = 0.01
 In a slower stream, a HEARTBEAT follows each sample.
 """
 _MAX_NAMED: Final = 16
-"""Number of readers at one address above which one HEARTBEAT is sent to all of them."""
+"""Greatest number of readers at an address to which separate HEARTBEATs are sent.
+
+For more readers, one HEARTBEAT is addressed to all of them.
+"""
 
 H = TypeVar("H", bound=History)
 
@@ -50,25 +55,25 @@ class Writer(MatchedReaders, Generic[H]):
     pending : PendingWriters
         Writers of the participant with work to do.
     history : History
-        Samples that it keeps, empty at first.
+        History of the samples that the writer keeps, empty at first.
     changed : callable
-        Called after matches or losses of readers.
+        Called after readers were matched or lost.
 
     Attributes
     ----------
     data : EndpointData
-        Its announced description.
+        Announced description of the writer.
     number : int
         Sequence number of the last sample.
     matched : dict of EndpointData
-        Its readers, by GUID.
+        Matched readers, by GUID.
     heartbeat_at : float
-        Earliest time of its next HEARTBEAT, s.
+        Earliest time of the next HEARTBEAT to all readers, s.
     remind_at : float
-        Time at which its readers must acknowledge samples, or are reminded, s.
+        Time of the next repeated HEARTBEATs (`remind`), s.
     """
 
-    # Many writers write in the same step, so slots keep their state in few cache lines.
+    # Many writers write in the same step; with slots their state takes few cache lines.
     __slots__ = (
         "_broadcast",
         "_count",
@@ -118,7 +123,7 @@ class Writer(MatchedReaders, Generic[H]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there are readers for a sample, or it is kept for late readers."""
+        """Whether the writer has readers, or keeps samples for late readers."""
         return self._keeps or bool(self._proxies)
 
     @property
@@ -136,8 +141,8 @@ class Writer(MatchedReaders, Generic[H]):
     def match(self, reader: EndpointData, destination: Destination, now: float) -> None:
         """Match a reader.
 
-        A late reader of a kept topic gets the kept samples; any other starts with the
-        next sample.
+        With transient-local durability of both endpoints, the reader gets the kept
+        samples. Otherwise it starts with the next sample.
 
         Parameters
         ----------
@@ -194,9 +199,7 @@ class Writer(MatchedReaders, Generic[H]):
         return self._proxies.get(proxy.guid) is proxy
 
     def _tell(self) -> None:
-        """Schedule one call of `changed`, for all matches and losses that happen before
-        this call.
-        """
+        """Schedule a call of `changed`, unless one is already scheduled."""
         if not self._is_telling:
             self._is_telling = True
             self._pending.callbacks.add(self._changed)
@@ -218,11 +221,13 @@ class Writer(MatchedReaders, Generic[H]):
         self._sent(now)
 
     def _sent(self, now: float) -> None:
-        """Record that the last sample was sent to all readers, and demand or schedule answers."""
-        # Readers may acknowledge up to here; later numbers were sent to single readers.
+        """Record that the last sample was sent to all readers, and send or schedule a HEARTBEAT."""
+        # All readers can acknowledge samples up to this number; later ones may be for
+        # single readers.
         self._broadcast = self.number
         if self._reliable:
-            # With a fast stream the next `due` sends one HEARTBEAT for several samples.
+            # In a fast stream, `Participant.due` sends one HEARTBEAT for several
+            # samples.
             if now >= self.heartbeat_at:
                 self.send_heartbeat(now)
             else:
@@ -237,7 +242,7 @@ class Writer(MatchedReaders, Generic[H]):
         sample: Fragmented,
         only: list[int] | None = None,
     ) -> None:
-        """Start to send a sample in fragments, unless it is being sent to that address.
+        """Start to send a sample in fragments, unless this is already in progress at the address.
 
         Parameters
         ----------
@@ -252,9 +257,9 @@ class Writer(MatchedReaders, Generic[H]):
         sample : Fragmented
             Sample whose fragments are sent.
         only : list of int, optional
-            Fragments to send, from 1. By default all are sent.
+            Numbers of the fragments to send, from 1. By default all are sent.
         """
-        # Several readers of one address may request the same sample; it is sent once.
+        # Send a sample once, even if several readers at the address request it.
         if not self._is_sending(destination, number):
             self._sending.setdefault(destination, set()).add(number)
             size = destination.fragment_size(len(sample))
@@ -267,7 +272,7 @@ class Writer(MatchedReaders, Generic[H]):
         return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
-        """Request a report of missing fragments from the readers at an address."""
+        """Demand an answer from the readers at an address after all fragments were sent to it."""
         numbers = self._sending.get(destination)
         if numbers is not None:
             numbers.discard(number)
@@ -297,10 +302,10 @@ class Writer(MatchedReaders, Generic[H]):
     def _heartbeat(self, proxy: ReaderProxy) -> None:
         """Demand an answer from one reader."""
         first = self._history.first(self.number)
-        # Samples from before its match must not count as missing. A greater first
-        # number in the HEARTBEAT would have the same effect, but Cyclone DDS applies
-        # that number to all readers of a process, and drops the samples of its latched
-        # readers.
+        # Samples from before the match must not count as missing, so declare them
+        # irrelevant by a GAP. A greater first number in the HEARTBEAT would do the
+        # same, but Cyclone DDS applies that number to all readers of a process:
+        # transient-local readers would lose samples.
         if first <= proxy.start and proxy.acked <= proxy.start:
             gap = wire.gap(proxy.entity, self.entity, first, proxy.start + 1)
             proxy.destination.add(gap, proxy.prefix)
@@ -311,7 +316,7 @@ class Writer(MatchedReaders, Generic[H]):
         proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
-        """Return a HEARTBEAT for a reader whose participant has not answered yet."""
+        """Return a HEARTBEAT for a reader whose participant is not verified yet."""
         return wire.heartbeat(
             reader,
             self.entity,
@@ -326,12 +331,13 @@ class Writer(MatchedReaders, Generic[H]):
         self._pending.unacknowledged[self] = None
 
     def send_heartbeat(self, now: float) -> None:
-        """Add a HEARTBEAT to the datagrams of the samples that are about to be sent.
+        """Add a HEARTBEAT to all readers to the datagrams that will be sent next.
 
         Parameters
         ----------
         now : float
-            Time, s. At intervals of `DEMAND_EVERY_S` it demands an answer.
+            Time of the caller's clock, s. Every `DEMAND_EVERY_S`, the HEARTBEAT demands
+            an answer.
         """
         is_demanding = now >= self._demand_at
         if is_demanding:
@@ -349,7 +355,8 @@ class Writer(MatchedReaders, Generic[H]):
             count,
             not is_demanding,
         )
-        # While fragments are being sent, readers would report them as missing.
+        # Send no HEARTBEAT while fragments are being sent: readers would report them as
+        # missing.
         for destination in self._reliable_destinations:
             if not sending or not self._is_sending(destination, number):
                 destination.add(submessage)
@@ -358,10 +365,10 @@ class Writer(MatchedReaders, Generic[H]):
         self._wait(now)
 
     def remind(self, now: float, most: int) -> int:
-        """Demand an answer from readers that have not acknowledged all samples.
+        """Send repeated HEARTBEATs to readers that have not acknowledged all samples.
 
-        The interval grows from round to round. Returns the number of handled readers,
-        at most `most`.
+        A round may take several calls. The interval grows from round to round. Return
+        the number of readers that this call handles.
 
         Parameters
         ----------
@@ -380,7 +387,8 @@ class Writer(MatchedReaders, Generic[H]):
                 self._pending.unacknowledged.pop(self, None)
                 return 0
 
-            # Readers are popped from the end, so that the oldest readers are the first.
+            # `pop` takes from the end, so reverse the list to start with the oldest
+            # readers.
             lacking.reverse()
 
         asked = 0
@@ -391,7 +399,7 @@ class Writer(MatchedReaders, Generic[H]):
             asked += 1
 
         if not lacking:
-            # The exponent is limited, so that the shift cannot grow without bound.
+            # Limit the exponent, so that the shifted number stays small.
             self.remind_at = now + min(
                 REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S
             )
@@ -408,7 +416,7 @@ class Writer(MatchedReaders, Generic[H]):
         Parameters
         ----------
         guid : bytes
-            GUID of the reader, 16 bytes. An unknown one is ignored.
+            GUID of the reader, 16 bytes. An unknown GUID is ignored.
         said : AckNack
             Acknowledged and requested numbers.
         is_final : bool
@@ -419,19 +427,21 @@ class Writer(MatchedReaders, Generic[H]):
         proxy = self._proxies.get(guid)
         if proxy is None or not proxy.is_reliable or said.base > self.number + 1:
             return
-        # This is the first ACKNACK of the reader, which announces it.
+        # A first ACKNACK only announces the reader: it acknowledges and requests
+        # nothing.
         is_first = said.base <= 1 and not said.missing and not is_final
         if said.serial <= proxy.count:
             if not is_first:
                 return
-            # The reader's participant had removed this one without notice: the reader
-            # starts again, and has all samples that it has acknowledged.
+            # The reader's participant had removed this one, for example because its
+            # lease ended, and starts again. The reader already has all samples that it
+            # has acknowledged.
             if not (self._keeps and self.matched[guid].qos.is_kept):
                 proxy.start = proxy.acked
                 group = self._groups[proxy.destination]
                 group.start = max(group.start, proxy.start)
 
-        # UDP may duplicate and reorder packets, so only newer ACKNACKs count.
+        # UDP may duplicate and reorder packets, so older ACKNACKs were ignored above.
         proxy.count = said.serial
         proxy.unanswered = 0
         if said.base - 1 > proxy.acked:
@@ -439,7 +449,7 @@ class Writer(MatchedReaders, Generic[H]):
             self._progress()
 
         if said.missing:
-            # The order is falling, so that `pop` returns the lowest number.
+            # Store the numbers in falling order, so that `pop` returns the lowest.
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
             self._wait(now)
@@ -449,8 +459,8 @@ class Writer(MatchedReaders, Generic[H]):
                 self._wait(now)
 
     def _serve(self, proxy: ReaderProxy) -> None:
-        # Each reader has one job at a time; a new request replaces the remaining
-        # numbers of the old one.
+        # A reader has one job at a time: a new request only replaces the numbers that
+        # the job still has to send.
         if proxy.requested and not proxy.is_served:
             proxy.is_served = True
             proxy.destination.start(ResendJob(self, proxy))
@@ -461,7 +471,7 @@ class Writer(MatchedReaders, Generic[H]):
         Parameters
         ----------
         guid : bytes
-            GUID of the reader, 16 bytes. An unknown one is ignored.
+            GUID of the reader, 16 bytes. An unknown GUID is ignored.
         said : NackFrag
             Sample and its requested fragments.
         now : float
@@ -487,8 +497,8 @@ class Writer(MatchedReaders, Generic[H]):
         size = proxy.destination.fragment_size(len(kept))
         count = kept.count(size)
         wanted = [n for n in said.fragments if n <= count][:MAX_FRAGMENTS_AGAIN]
-        # The fragments or the answer to them may be lost, so the intervals of reminders
-        # grow from the lowest one again.
+        # The fragments, or the reader's answer to them, may be lost. So restart the
+        # back-off of repeated HEARTBEATs at its shortest interval.
         if wanted:
             self._wait(now)
         if wanted and proxy.may_have(
@@ -501,7 +511,7 @@ class Writer(MatchedReaders, Generic[H]):
     def sample_for(
         self, proxy: ReaderProxy, number: int
     ) -> bytes | Submessage | Fragmented | None:
-        """Return a kept sample; None if it is irrelevant for that reader.
+        """Return a kept sample; None if it is not kept or is irrelevant for the reader.
 
         Parameters
         ----------
@@ -518,9 +528,9 @@ class Writer(MatchedReaders, Generic[H]):
         return kept
 
     def irrelevant_until(self, proxy: ReaderProxy, number: int) -> int:
-        """Return the first relevant number above an irrelevant one.
+        """Return the first number above `number` whose sample is relevant for a reader.
 
-        If no relevant number follows, the result is the number after the last sample.
+        If there is none, the result is the number after the last sample.
         """
         number = max(number, proxy.start) + 1
         while (number := self._history.next(number, self.number)) <= self.number:
@@ -538,7 +548,8 @@ class Writer(MatchedReaders, Generic[H]):
         Parameters
         ----------
         proxy : ReaderProxy
-            State of the reader. Requests that a GAP answers are removed.
+            State of the reader. Requested numbers that the GAP covers are removed from
+            it.
         number : int
             Requested sequence number.
         destination : Destination
@@ -549,7 +560,8 @@ class Writer(MatchedReaders, Generic[H]):
         Returns
         -------
         int
-            Number of bytes; 0 if the reader may have no more now.
+            Number of bytes that were sent; 0 if the reader's limit of repeated bytes is
+            reached.
         """
         kept = self.sample_for(proxy, number)
         if kept is None:
@@ -568,8 +580,8 @@ class Writer(MatchedReaders, Generic[H]):
                     return 0
                 reader = (
                     ANY
-                    # Sent to all readers of the address if the sample is for all,
-                    # because the others have probably lost it as well.
+                    # If the sample is for all readers at the address, send it to all:
+                    # the others have probably lost it as well.
                     if self._groups[proxy.destination].start < number
                     else proxy.entity
                 )
@@ -579,8 +591,8 @@ class Writer(MatchedReaders, Generic[H]):
 
         if not proxy.may_have(number, len(kept), now):
             return 0
-        # The sample is addressed to one reader, because others may have matched too
-        # late to get it.
+        # Address the sample to this reader only: others may have been matched too late
+        # to get it.
         if isinstance(kept, Submessage):
             again = wire.for_reader(kept.data, proxy.entity)
         else:
@@ -592,12 +604,13 @@ class Writer(MatchedReaders, Generic[H]):
     def resent(self, proxy: ReaderProxy) -> None:
         """Finish the resending of samples to a reader with a HEARTBEAT."""
         proxy.is_served = False
-        # A HEARTBEAT would make the reader report fragments that are being sent.
+        # Send no HEARTBEAT while fragments are being sent: the reader would report them
+        # as missing.
         if self.serves(proxy) and proxy.destination not in self._sending:
             self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
-        """Return whether a sample is still kept, and thus worth sending."""
+        """Return whether the history still holds a sample, so that it is worth sending."""
         kept = self._history.get(number)
         return kept is sample or (isinstance(kept, Directed) and kept.sample is sample)
 

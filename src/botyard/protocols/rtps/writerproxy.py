@@ -23,30 +23,30 @@ from botyard.protocols.rtps.parameters import InlineQos
 from botyard.protocols.rtps.samples import Inbox, Sample
 
 ASK_AFTER_S: Final = 0.005
-"""Delay from a HEARTBEAT that shows a missing sample to the ACKNACK, s.
+"""Delay from a HEARTBEAT that shows a missing sample to the ACKNACK that requests it, s.
 
-The sample may still be in the network.
+The sample may still arrive within this time.
 """
 ASK_AGAIN_AFTER_S: Final = 0.1
 """Delay before an ACKNACK without effect is repeated, s; it doubles each time."""
 # The pauses double from 0.1 s, so seven requests cover about 13 s.
 MAX_ASKED: Final = 7
-"""Number of ACKNACKs without effect, after which the next HEARTBEAT is awaited."""
+"""Number of ACKNACKs without effect after which the reader waits for the next HEARTBEAT."""
 FRAGMENTS_PAUSE_S: Final = 0.02
 """Time without a new fragment after which fragments are requested, s."""
 
 
 def first_base(vendor: bytes) -> int:
-    """Return the base of the first ACKNACK to a writer, which requests a HEARTBEAT.
+    """Return the base number of the first ACKNACK to a writer, which requests a HEARTBEAT.
 
-    Fast DDS answers only to base 0, and Cyclone DDS requires a valid number.
+    Fast DDS answers only to base 0. Cyclone DDS requires a valid number, 1 or more.
 
     Parameters
     ----------
     vendor : bytes
         Vendor id of the writer's participant, 2 bytes.
     """
-    # Base 0 is invalid by the specification, so only the vendor that needs it gets it.
+    # The specification forbids base 0, so send it only to the vendor that needs it.
     return 0 if vendor == wire.VENDOR_FAST else 1
 
 
@@ -55,7 +55,7 @@ def _held_size(sample: Sample | None) -> int:
 
 
 class Receiver(Protocol):
-    """Reader as the states of its writers use it; see `reader.Reader`."""
+    """Parts of `reader.Reader` that `WriterProxy` uses."""
 
     @property
     def entity(self) -> bytes:
@@ -69,7 +69,7 @@ class Receiver(Protocol):
 
     @property
     def limit(self) -> int:
-        """Longest sample that it accepts, bytes."""
+        """Longest sample that the reader accepts, bytes."""
         ...
 
     def deliver(self, sample: Sample) -> None:
@@ -91,7 +91,7 @@ class WriterProxy:
     is_reliable : bool
         Whether both endpoints are reliable.
     acks : int
-        Number of ACKNACKs that were sent to it before.
+        Number of ACKNACKs that were sent to the writer before, in greetings.
 
     Attributes
     ----------
@@ -102,10 +102,10 @@ class WriterProxy:
     destination : Destination
         Address to which requests are sent.
     next : int
-        Lowest number that is neither delivered nor irrelevant; 0 until the first
-        HEARTBEAT.
+        Lowest sequence number that is neither delivered nor irrelevant; 0 until the
+        first HEARTBEAT.
     last : int
-        Highest number that the writer has.
+        Highest sequence number that the writer has announced.
     held : dict of Sample or None
         Samples that wait for a missing one; None for an irrelevant number.
     assemblies : dict of Assembly
@@ -148,7 +148,7 @@ class WriterProxy:
 
         self._vendor = writer.vendor
         self.destination = destination
-        # Memory counts towards this host, even after the writer has moved.
+        # Count memory towards this host, even if the writer's address changes.
         self._host = destination.address[0]
 
         self.is_reliable = is_reliable
@@ -175,8 +175,8 @@ class WriterProxy:
         sample : Sample or None
             Received sample; None for an irrelevant number.
         """
-        # The sample is a duplicate or a late repetition, which the reader has already
-        # delivered.
+        # The reader has already delivered this sample: it is a duplicate or a late
+        # repetition.
         if number < self.next:
             return
         if not self.is_reliable:
@@ -185,12 +185,12 @@ class WriterProxy:
                 self.reader.deliver(sample)
         # Sequence numbers start at 1, so the first sample needs no HEARTBEAT.
         elif number == (self.next or 1):
-            # `next` changes before the delivery, so that an error of the program's
-            # callback does not deliver the sample twice.
+            # Change `next` before the delivery, so that the sample is not delivered
+            # twice if the program's callback raises.
             self.next = number
             self.next += 1
-            # A sample arrived in order: the count of requests without effect starts
-            # again.
+            # A sample has arrived in order: restart the count of requests without
+            # effect.
             self._asked = 0
             if sample is not None:
                 self.reader.deliver(sample)
@@ -200,7 +200,7 @@ class WriterProxy:
             self._hold(number, sample)
 
     def _hold(self, number: int, sample: Sample | None) -> None:
-        """Keep a sample that is ahead of a missing one, as far as there is room.
+        """Keep a sample that must wait for a missing one, as far as there is room.
 
         Parameters
         ----------
@@ -222,7 +222,8 @@ class WriterProxy:
             # Without room the sample is dropped; a reliable writer sends it again.
             return
 
-        # The budget is shared by all readers, so that one host cannot fill the memory.
+        # All readers share this budget, which limits the memory for the samples of one
+        # host.
         if self.reader.inbox.held.take(self._host, size):
             self.held[number] = sample
             self._held_bytes += size
@@ -243,15 +244,13 @@ class WriterProxy:
 
     def _skip(self, number: int) -> None:
         """Skip all numbers below `number`, which the writer no longer sends."""
-        # HEARTBEATs repeat the first number again and again, so most calls have nothing
-        # to skip.
+        # Every HEARTBEAT states the first number, so most calls have nothing to skip.
         if number <= self.next:
             return
         below = sorted(n for n in self.held if n < number)
         self.next = number
         self._asked = 0
-        # Waiting samples below `number` are delivered; only the missing samples are
-        # lost.
+        # Deliver the waiting samples below `number`; only the missing samples are lost.
         for n in below:
             self._deliver_held(n)
         # The list is a copy, because `drop_assembly` changes the dictionary.
@@ -265,17 +264,16 @@ class WriterProxy:
         Parameters
         ----------
         said : Gap
-            Numbers that will not be sent to this reader.
+            GAP with the numbers that will not be sent to this reader.
         """
         if not self.is_reliable:
             return
-        # The range covers the number that is awaited next, so all of it can be skipped
-        # at once.
+        # The range contains the next expected number, so skip the whole range at once.
         if said.start <= max(self.next, 1):
             self._skip(said.base)
         elif self.next:
-            # The range of a GAP may be huge; only numbers within the window are
-            # recorded.
+            # The range may be huge, so record only numbers within the window of held
+            # samples.
             for number in range(
                 said.start, min(said.base, self.next + MAX_HELD_SAMPLES)
             ):
@@ -295,20 +293,20 @@ class WriterProxy:
         Parameters
         ----------
         said : Heartbeat
-            Numbers that the writer has.
+            HEARTBEAT with the numbers that the writer has.
         is_final : bool
             Whether the writer needs no answer.
         now : float
             Time of the caller's clock, s.
         """
-        # UDP may duplicate and reorder packets, so old HEARTBEATs are ignored.
+        # UDP may duplicate and reorder packets, so ignore old HEARTBEATs.
         if said.serial <= self._beats or not self.is_reliable:
             return
         self._beats = said.serial
         self._skip(said.first)
         self.last = said.last
         if self.next <= self.last:
-            # One more request is sent, in case the earlier requests were lost.
+            # Allow one more request, in case the earlier requests were lost.
             self._asked = min(self._asked, MAX_ASKED - 1)
             self._ask_at(now + ASK_AFTER_S)
         else:
@@ -317,7 +315,7 @@ class WriterProxy:
                 self._answer((), is_final=True)
 
     def heartbeat_frag(self, number: int, now: float) -> None:
-        """Process a HEARTBEAT_FRAG: all fragments of a sample so far have been sent.
+        """Process a HEARTBEAT_FRAG, which a writer sends after fragments of a sample.
 
         Parameters
         ----------
@@ -332,8 +330,7 @@ class WriterProxy:
     def _ask_at(self, at: float) -> None:
         """Schedule a request for missing samples, unless one is scheduled earlier."""
         asking = self.reader.inbox.asking
-        # Only an earlier time counts; a stream of HEARTBEATs must not postpone the
-        # request forever.
+        # Never postpone a request: in a stream of HEARTBEATs it would never be sent.
         if at < asking.at(self):
             asking.set(self, at)
 
@@ -349,7 +346,7 @@ class WriterProxy:
         """
         # Counts start at 1 and wrap around.
         self._acks = self._acks % wire.MAX_COUNT + 1
-        # Before the first HEARTBEAT nothing is known about the numbers of the writer.
+        # Before the first HEARTBEAT, the numbers of the writer are unknown.
         base = self.next or first_base(self._vendor)
         self.destination.add(
             wire.acknack(
@@ -359,8 +356,7 @@ class WriterProxy:
         )
 
     def greet(self, now: float) -> None:
-        """Announce the reader to the writer, and schedule a repetition until the writer
-        answers.
+        """Announce the reader to the writer, and repeat this until the writer answers.
 
         Parameters
         ----------
@@ -374,7 +370,8 @@ class WriterProxy:
     def ask(self, now: float) -> float:
         """Request missing samples.
 
-        Returns the time of the next request, s; 0 means not before the next HEARTBEAT.
+        Return the time of the next request, s; 0 if none is due before the next
+        HEARTBEAT.
 
         Parameters
         ----------
@@ -385,11 +382,13 @@ class WriterProxy:
         if self.next and self.next > self.last and not self.assemblies:
             return 0.0
 
-        # Fragments still arrive, so a request would only repeat them.
+        # Fragments are still arriving, so wait: a request now would only cause
+        # duplicates.
         newest = max((a.touched for a in self.assemblies.values()), default=0.0)
         if newest and now < newest + FRAGMENTS_PAUSE_S:
             return newest + FRAGMENTS_PAUSE_S
-        # The writer may no longer exist; its next HEARTBEAT shows that it does.
+        # Stop requesting, because the writer may no longer exist. Its next HEARTBEAT
+        # would show that it does.
         if self._asked >= MAX_ASKED:
             return 0.0
 
@@ -402,7 +401,8 @@ class WriterProxy:
                 for n in range(self.next, end)
                 if n not in self.held and n not in self.assemblies
             ]
-            # An empty request needs no answer: fragments are requested below.
+            # Without missing numbers the ACKNACK needs no answer; fragments are
+            # requested below.
             self._answer(missing, is_final=not missing)
         else:
             self._answer((), is_final=False)
@@ -416,8 +416,7 @@ class WriterProxy:
             )
             self.destination.add(nack, self.prefix)
 
-        # The pause doubles, so that readers of a slow writer do not make it even
-        # slower.
+        # Double the pause, so that requests do not make a slow writer even slower.
         return now + ASK_AGAIN_AFTER_S * (1 << self._asked - 1)
 
     # -- fragments
@@ -439,9 +438,9 @@ class WriterProxy:
         part : bytes
             Bytes of the submessage's fragments.
         inline : InlineQos
-            Its inline QoS.
-        stamp : float
-            Time at which it was sent, s since 1970; 0 if unknown.
+            Inline QoS of the submessage.
+                    stamp : float
+                        Time at which the fragment was sent, s since 1970; 0 if unknown.
         now : float
             Time of the caller's clock, s.
 
@@ -458,16 +457,16 @@ class WriterProxy:
         ):
             return
 
-        # Other readers of this process may have started the same sample;
-        # `_begin_assembly` shares it.
+        # Other readers may already be reassembling this sample; `_begin_assembly` then
+        # shares it.
         assembly = self.assemblies.get(number)
         if assembly is None:
             assembly = self._begin_assembly(head, inline, now)
             if assembly is None:
                 return
 
-        # The writer is sending, so missing fragments are requested soon after the last
-        # one.
+        # The writer is sending: request missing fragments soon after the last one has
+        # arrived.
         if self._asked:
             self._asked = 1
             self._ask_at(now + FRAGMENTS_PAUSE_S)
@@ -476,11 +475,11 @@ class WriterProxy:
             sample = Sample(
                 assembly.payload(), self.guid, number, assembly.inline.related, stamp
             )
-            # All local readers of the topic get the sample from the same bytes. The
-            # tuple is a copy, because `drop_assembly` removes the users one by one.
+            # Deliver the same bytes to all local readers of the topic. Loop over a
+            # copy, because `drop_assembly` removes the users one by one.
             for proxy in tuple(assembly.users):
-                # The fragments are dropped first: an error of the program's callback
-                # must not keep the memory.
+                # Drop the fragments first, so that their memory is free even if the
+                # program's callback raises.
                 proxy.drop_assembly(number)
                 proxy._asked = 0
                 proxy.sample(number, sample)
@@ -488,15 +487,15 @@ class WriterProxy:
     def _begin_assembly(
         self, head: submessages.DataFrag, inline: InlineQos, now: float
     ) -> Assembly[WriterProxy] | None:
-        """Return the new incomplete sample of a fragment, or None without room.
+        """Start to reassemble the sample of a fragment; return None if there is no room.
 
         Parameters
         ----------
         head : DataFrag
             Head of the first fragment that arrived.
         inline : InlineQos
-            Its inline QoS.
-        now : float
+            Inline QoS of the fragment.
+                    now : float
             Time of the caller's clock, s.
         """
         inbox, key = self.reader.inbox, (self.guid, head.number)
@@ -506,21 +505,21 @@ class WriterProxy:
                 f"{self.reader.limit} bytes, found {head.sample_size}"
             )
             inbox.events.add(EventKind.REFUSED, self.guid, text)
-            # The sample counts as irrelevant, otherwise all later samples would wait
-            # for it.
+            # Treat the sample as irrelevant: otherwise all later samples would wait for
+            # it.
             self.sample(head.number, None)
             return None
 
         if len(self.assemblies) >= MAX_ASSEMBLIES:
-            # A reliable writer sends the sample again later; otherwise the oldest
-            # incomplete sample is dropped.
+            # A reliable writer sends this sample again later. Of a best-effort writer,
+            # drop the oldest incomplete sample.
             if self.is_reliable:
                 return None
             self.drop_assembly(next(iter(self.assemblies)))
 
         assembly = inbox.assemblies.get(key)
         if assembly is None:
-            # The first sample of a host is free: otherwise a sample above the budget
+            # The first sample of a host may exceed the budget: otherwise a long sample
             # could never arrive.
             if not inbox.budget.take(self._host, cost(head), is_first_free=True):
                 return None
@@ -544,7 +543,8 @@ class WriterProxy:
         assembly = self.assemblies.pop(number)
         inbox = self.reader.inbox
         del assembly.users[self]
-        # The bytes are shared, so only the last reader returns their memory.
+        # Readers share the bytes, so give the memory back when the last reader has
+        # dropped them.
         if not assembly.users:
             del inbox.assemblies[self.guid, number]
             inbox.budget.give_back(assembly.host, assembly.cost)
@@ -561,8 +561,7 @@ class WriterProxy:
         """Release the memory of a writer that has left."""
         for number in tuple(self.assemblies):
             self.drop_assembly(number)
-        # Samples after a gap are not delivered: their order would be broken without the
-        # missing samples.
+        # Do not deliver samples that wait for missing ones: the order would be broken.
         self.held.clear()
         if self._held_bytes:
             self.reader.inbox.held.give_back(self._host, self._held_bytes)
