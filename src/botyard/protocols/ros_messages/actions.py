@@ -1,6 +1,7 @@
 """Server side of a ROS 2 action: three services and two topics, for any transport.
 
-Time is an argument, and no call blocks. States and endpoints:
+The module has no transport and no clock of its own, and no call
+blocks. States and endpoints:
 https://design.ros2.org/articles/actions.html; messages: action_msgs.
 """
 
@@ -25,15 +26,15 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
 
 RESULT_TIMEOUT_S: Final = 900.0
-"""Time for which the result of an ended goal is kept, s of wall time.
+"""Wall time for which the result of an ended goal is kept, s.
 
-rcl keeps it for 15 minutes until Iron, and then for 10 s.
+rcl keeps results for 15 minutes up to Iron, and for 10 s in later distributions.
 """
 MAX_ACTIVE_GOALS: Final = 10
 """Limit of a server's unfinished goals; further goals are rejected."""
 # Ended goals are kept for minutes, so busy clients would otherwise fill the memory.
 MAX_GOALS: Final = 100
-"""Limit of a server's goals; the oldest ended goal is dropped first."""
+"""Limit of the goals that a server keeps; the oldest ended goal is dropped first."""
 MAX_RESULT_REQUESTS: Final = 10
 """Limit of waiting requests for one result; further requests get no answer."""
 FEEDBACK_RATE: Final = 100.0
@@ -41,8 +42,8 @@ FEEDBACK_RATE: Final = 100.0
 FEEDBACK_BURST: Final = 8
 """Number of feedback messages that may be published at once.
 
-Together with the last feedback of a goal, they fit in a subscriber's queue of ten
-messages, the default of rclpy and rclcpp.
+Together with the last feedback of a goal, these messages fit into a subscriber's queue
+of ten messages, the default of rclpy and rclcpp.
 """
 UUID_BYTES: Final = 16
 _NO_UUID: Final = bytes(UUID_BYTES)
@@ -123,8 +124,8 @@ class Goal:
     def feedback(self, **fields: Any) -> None:
         """Publish feedback; ignored after the goal has ended.
 
-        Feedback beyond `FEEDBACK_RATE` is replaced by newer feedback. The last feedback
-        is published before the goal ends.
+        If feedback comes faster than `FEEDBACK_RATE`, some is dropped, but never the
+        last feedback of a goal.
 
         Parameters
         ----------
@@ -168,7 +169,8 @@ class ActionServer:
     types : Types
         Message types of the distribution.
     execute : callable
-        Starts to work on a goal, and returns; the work calls `Goal.end` at its end.
+        Starts the work on a goal, and returns. The work must call `Goal.end` when it is
+        done.
     stamp : callable
         Returns the present ROS time.
     clock : callable
@@ -206,8 +208,8 @@ class ActionServer:
         self._execute = execute
         self._stamp = stamp
         self._clock = clock
-        # One bucket for all goals, because they share one topic and its subscribers'
-        # queues.
+        # All goals share the limit of the rate, because they share the topic and its
+        # subscribers' queues.
         self._feedback_bucket = TokenBucket(FEEDBACK_RATE, FEEDBACK_BURST)
         self._defer = defer
 
@@ -272,8 +274,8 @@ class ActionServer:
     def _send_goal(self, request: Any) -> Any:
         stamp = self._stamp()
         identifier = _identifier(request.goal_id)
-        # A rejected goal gets a normal answer; an error would look like a broken
-        # server.
+        # Answer that the goal is rejected, instead of raising an error, which would
+        # look like a broken server.
         accepted = self._has_room(identifier)
         if accepted:
             goal = self._goals[identifier] = Goal(self, identifier, stamp, request.goal)
@@ -296,7 +298,7 @@ class ActionServer:
             UUID of the new goal, 16 bytes.
         """
         self.expire()
-        # rcl has no goal without an id, and ids are unique.
+        # As in rcl, refuse a goal without an id, or with the id of another goal.
         if identifier == _NO_UUID or identifier in self._goals:
             return False
         if sum(goal.is_active for goal in self._goals.values()) >= MAX_ACTIVE_GOALS:
@@ -316,15 +318,14 @@ class ActionServer:
             goal.end(Status.CANCELED, **self._unbegun())
             return
 
-        # The status is set before the work starts, because short work ends the goal
-        # within the call.
+        # Set the status before the work starts, because short work ends the goal within
+        # the call.
         goal.status = Status.EXECUTING
         self._changed()
         try:
             self._execute(goal)
         except Exception as error:
-            # The goal is ended first: the client would otherwise wait forever for a
-            # goal that a bug has stopped.
+            # End the goal in any case: otherwise the client would wait for ever.
             goal.end(Status.ABORTED)
             # Other errors are bugs, which the caller's error barrier logs.
             if not isinstance(error, BotyardError):
@@ -360,8 +361,9 @@ class ActionServer:
             goal.status = Status.CANCELING
         if chosen:
             self._changed()
-            # No step may follow that would notice it. The client must get its answer
-            # before the result.
+            # Call the function, because no step may follow that would notice the
+            # cancellation. Defer it, so that the client gets this answer before the
+            # result.
             if self._canceled is not None:
                 self._defer(self._canceled)
         code = (
@@ -388,15 +390,15 @@ class ActionServer:
         # An unknown goal is answered at once with the state UNKNOWN, as in rcl.
         if goal is None or not goal.is_active:
             return self._result(goal)
-        # Each waiting request holds a future until the goal ends.
+        # Limit the waiting requests, because each keeps a future until the goal ends.
         if len(goal._waiting) >= MAX_RESULT_REQUESTS:
             raise PeerError(
                 f"expected at most {MAX_RESULT_REQUESTS} waiting requests for one result"
             )
 
         answer: Future[Any] = Future()
-        # From here on, the transport cannot cancel the future, so that `set_result`
-        # never raises.
+        # After this call the transport cannot cancel the future, so `set_result` never
+        # raises.
         answer.set_running_or_notify_cancel()
         goal._waiting.append(answer)
         return answer
@@ -430,7 +432,7 @@ class ActionServer:
         is_last : bool
             Whether the goal ends now.
         """
-        # Steps, each with feedback, may follow each other faster than subscribers read.
+        # Steps with feedback may follow each other faster than subscribers read.
         if not (self._feedback_bucket.take(self._clock()) or is_last):
             return False
         feedback = self._made(f"{self._kind}_Feedback", **fields)
@@ -443,8 +445,8 @@ class ActionServer:
             )
         )
         self._feedback.publish()
-        # Without subscribers the queue still holds the feedback, which must not appear
-        # later.
+        # Without subscribers `make` is not called: drop the feedback, so that it does
+        # not appear later.
         self._said.clear()
         return True
 
@@ -462,17 +464,17 @@ class ActionServer:
         # Results are kept for late requests; see `RESULT_TIMEOUT_S`.
         goal._ended = self._clock()
         self._changed()
-        # The list is replaced first: a result may cause a new request, which must not
+        # Replace the list first: a result may cause a new request, which must not
         # extend the loop.
         waiting, goal._waiting = goal._waiting, []
-        # Statuses are published first, so that a client with the result finds the goal
-        # ended.
+        # The statuses were published above, so that a client that gets the result finds
+        # the goal ended.
         for answer in waiting:
             answer.set_result(self._result(goal))
 
     def expire(self) -> None:
         """Drop goals that ended `RESULT_TIMEOUT_S` ago."""
-        # Results expire in wall time, because clients wait also while the simulation is
+        # Results expire by wall time, because clients also wait while the simulation is
         # paused.
         latest = self._clock() - RESULT_TIMEOUT_S
         gone = [

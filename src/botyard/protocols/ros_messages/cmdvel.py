@@ -1,4 +1,4 @@
-"""Commands to drive of ROS peers (cmd_vel, ackermann_cmd): checks, timeout, motors."""
+"""Motion commands of ROS peers (cmd_vel, ackermann_cmd), with checks and a watchdog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botyard.protocols.ros_messages.messages import (
 
 
 class Driver:
-    """Executes cmd_vel and ackermann_cmd for a robot, with a watchdog that stops it.
+    """Executor of cmd_vel and ackermann_cmd for a robot, with a watchdog that stops the robot.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class Driver:
         Parameters
         ----------
         message : ackermann_msgs/AckermannDrive
-            Speed, m/s, steering angle, rad, positive to the left, and the limit of its
-            rate, rad/s; 0: the model's own. Acceleration and jerk are ignored: the
-            ramps of the robot hold.
+            Speed, m/s; steering angle, rad, positive to the left; and greatest steering
+            rate, rad/s, or 0 for the model's own. Acceleration and jerk are ignored:
+            the ramps of the robot apply.
         """
         v, steer, rate = (
             float(message.speed),
@@ -97,9 +97,9 @@ class Driver:
             self._port.set_steering(steer, v=v, rate=rate)
 
     def _accepts(self, topic: str, *values: float) -> bool:
-        """Return whether a command moves the robot; claim the robot for ROS then."""
+        """Return whether a command may move the robot. If so, claim the robot for ROS."""
         if not all(map(math.isfinite, values)):
-            self._log(f"{topic} ignored: expected finite values")
+            self._log(f"{topic} ignored: expected finite values, found {values}")
             return False
 
         # Pioneer robots ignore motion commands while the motors are off.
@@ -122,9 +122,9 @@ class Driver:
         return True
 
     def stamped(self, message: Any) -> None:
-        """Execute a geometry_msgs/TwistStamped; an old one is refused.
+        """Execute a geometry_msgs/TwistStamped, unless its stamp is older than the timeout.
 
-        Old means older than the timeout. A stamp of 0 means now.
+        A stamp of 0 stands for the present time.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Driver:
             self.twist(message.twist)
 
     def ackermann_stamped(self, message: Any) -> None:
-        """Execute an ackermann_msgs/AckermannDriveStamped; an old one is refused.
+        """Execute an ackermann_msgs/AckermannDriveStamped, unless it is older than the timeout.
 
         Parameters
         ----------
@@ -146,10 +146,11 @@ class Driver:
             self.ackermann(message.drive)
 
     def _is_recent(self, topic: str, stamp: Any) -> bool:
-        """Return whether a stamp is no older than the timeout; log the first old one."""
+        """Return whether a stamp is no older than the timeout; log the first older stamp."""
         sent, now = Stamp.of(stamp), self._clock()
         age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
-        # An old command in a queue must not move the robot.
+        # Refuse a command that has waited in a queue for long: it must not move the
+        # robot now.
         if sent != (0, 0) and 0 < self._timeout_us < age_us:
             if not self.refused:
                 self._log(
@@ -168,7 +169,7 @@ class Driver:
         """Check the watchdog; called after each step."""
         if self._last_us < 0 or not self._timeout_us:
             return
-        # Simulated time may have been set back.
+        # Simulated time may have jumped back.
         self._last_us = min(self._last_us, self._port.time_us)
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
@@ -192,8 +193,7 @@ class Driver:
             Whether the motors shall be on.
         """
         why = self._port.electrics.inhibited
-        # The command is still passed on: the motors start when the reason no longer
-        # holds.
+        # Pass the command on: the motors start when the reason no longer holds.
         if on and why:
             self._log(f"the motors stay off: {why}")
         self._port.enable_motors(on)

@@ -5,9 +5,9 @@ Odometry adds up displacements. Along each axis, a displacement is wrong by a fa
 odometry. The error of the pose is propagated by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0,
 1]], and grows by G ε, where the columns of G are the displacements along each axis.
 
-Errors that are drawn again in every step add their variances: P ← F P Fᵀ + G E Gᵀ, with
-E the mean squares of ε. Constant errors add up themselves: J ← F J + G, and give J E
-Jᵀ. Source: R. Siegwart, *Autonomous Mobile Robots*, §5.2.4.
+The variances of errors that are drawn anew in every step add up: P ← F P Fᵀ + G E Gᵀ,
+with E the mean squares of ε. Constant errors add up linearly: J ← F J + G, and give the
+covariance J E Jᵀ. Source: R. Siegwart, *Autonomous Mobile Robots*, §5.2.4.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from botyard.numerics import elementwise
 F8 = NDArray[np.float64]
 
 MIN_VARIANCE: Final = 1e-6
-"""Value that is added on the diagonal, m² and rad² (and per s²).
+"""Variance on the diagonal to which all others are added, m² and rad² (velocities: per s²).
 
-Filters cannot use a singular matrix. It is also the variance of height, roll and pitch.
+It prevents singular matrices, which filters cannot use. It is the variance of height,
+roll and pitch.
 """
 _XX, _XY, _YY, _XT, _YT, _TT = range(6)
 _PLACES: Final = {
@@ -36,7 +37,7 @@ _PLACES: Final = {
     _YT: (11, 31),
     _TT: (35,),
 }
-"""Indices of x, y and yaw in the 6×6 matrix of a message, by rows."""
+"""Positions of the covariances of x, y and yaw (T) in the 6×6 matrix of a message, by rows."""
 SIZE: Final = 36 * 8
 """Size of a covariance in a message, bytes."""
 
@@ -44,8 +45,9 @@ SIZE: Final = 36 * 8
 class OdometryCovariance:
     """Covariances of the odometry of robots: of poses, and of velocities.
 
-    They restart when a robot's odometry is set. Velocities in odometry are the true
-    velocities. Their covariance assumes wheels that err like the displacements.
+    The covariance of a pose restarts at 0 when the robot's odometry is set. Odometry
+    reports the true velocities, but their covariance is computed as if they had the
+    same relative errors as displacements.
     """
 
     def __init__(self) -> None:
@@ -53,7 +55,7 @@ class OdometryCovariance:
         self._places: dict[str, int] = {}
         self._fleet: Fleet | None = None
         self._drawn = np.zeros((6, 0))
-        """Matrix P of each robot: the six numbers of a symmetric matrix."""
+        """Matrix P of each robot, as the six numbers of a symmetric matrix; see the module."""
         self._kept = np.zeros((3, 3, 0))
         """Matrix J of each robot, see the module."""
         self._odom, self._path, self._frame = (
@@ -122,7 +124,7 @@ class OdometryCovariance:
         odom, path, frame = state.odom[rows], state.path[rows], state.odom_frame[rows]
         is_set = (frame != self._frame).any(axis=1)
 
-        # Odometry that was set is exact.
+        # Odometry that was just set is exact.
         self._drawn[:, is_set] = 0.0
         self._kept[:, :, is_set] = 0.0
 
@@ -141,7 +143,7 @@ class OdometryCovariance:
     ) -> None:
         """Propagate the errors of all robots over one step; change P and J in place.
 
-        The formulas are at the head of the module.
+        The docstring of the module has the formulas.
 
         Parameters
         ----------
@@ -165,7 +167,8 @@ class OdometryCovariance:
             s * forward,
             -s * left,
             c * left,
-            # Columns of G; the third is (0, 0, turn).
+            # Nonzero elements of the first two columns of G; the third column is (0, 0,
+            # turn).
         )
 
         p = self._drawn
@@ -216,8 +219,8 @@ class OdometryCovariance:
         """
         assert self._fleet is not None
         rows = self._rows(self._fleet)
-        # Constant errors are added here, at the end, because J holds their whole
-        # effect.
+        # Add the constant errors here, and not in each step, because J holds their
+        # whole effect.
         squares, is_anew = self._fleet.odometry_variances
 
         each = squares[rows]

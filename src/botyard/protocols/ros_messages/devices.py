@@ -1,4 +1,4 @@
-"""ROS topics and frames of devices, as declared by their kinds.
+"""ROS topics and frames of devices, which each kind of device declares.
 
 See `botyard.model.rosmessages`.
 """
@@ -80,7 +80,7 @@ def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
 
 
 def _applies(reader: DeviceReader, ros: RosMessage[Any, Any]) -> bool:
-    """Return whether a device has a topic of its kind; False if the kind's code raises."""
+    """Return whether a device has a topic that its kind declares; False if this code raises."""
     try:
         return ros.applies is None or bool(ros.applies(reader.spec))
     # The code may come from any package and raise anything.
@@ -97,8 +97,8 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
     one : Shown
         Topic of a device.
     scan_rate : float or None
-        Rate of devices with beams, Hz, in place of the rate in their description
-        (``update_rate``); 0 for every step.
+        Rate that replaces the ``update_rate`` of devices with beams, Hz; 0 for every
+        step. None keeps it.
     """
     rate = getattr(one.reader.spec, "update_rate", 0.0)
     if scan_rate is not None and one.reader.kind.beams is not None:
@@ -131,9 +131,7 @@ def device_message(
     frame: str,
     period: float = 0.0,
 ) -> Any:
-    """Return the message of the present reading, or None; a header is filled in.
-
-    `period` is the time between two messages, s; 0 for a step.
+    """Return the message of the present reading with its header; None without a reading.
 
     Parameters
     ----------
@@ -163,7 +161,8 @@ def device_message(
     if types.has_header(one.ros.type_name):
         fields.setdefault("header", messages.header(stamp, frame))
     if "scan_time" in fields:
-        # A device's own time may be shorter than the time between its messages.
+        # A scan may take less time than the period of its messages, which subscribers
+        # expect here.
         fields["scan_time"] = max(fields["scan_time"], period)
     return types.made(one.ros.type_name, fields)
 
@@ -183,8 +182,8 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
     Returns
     -------
     list of Transform
-        One transform for each frame. If several devices have one frame, the first
-        device determines the transform.
+        One transform for each frame. If several devices have the same frame, the first
+        of them determines the transform.
     """
     found: dict[str, Transform] = {}
     for reader, place in placed_devices(port):
@@ -200,7 +199,7 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
 def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
     """Register the message types of a robot's devices.
 
-    Returns the devices that cannot be shown, each with the reason.
+    Return the devices that can have no topics, each with the reason.
 
     Parameters
     ----------
@@ -246,7 +245,7 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
         )
 
     types.learn(ros.definitions)
-    # This raises if the type is unknown, so that the device is reported as a problem.
+    # An unknown type raises an error here, so that the caller reports the device.
     types[ros.type_name]
 
 
@@ -254,9 +253,7 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
 
 
 class Encoders:
-    """Creates the fast encoders of a robot's topics.
-
-    Several topics share the data that they need.
+    """Factory of the fast encoders of a robot's topics.
 
     Parameters
     ----------
@@ -290,15 +287,13 @@ class Encoders:
     ) -> Callable[[str, Stamp], bytes] | None:
         """Return the encoder of a topic; None if there is no fast encoder.
 
-        `make` makes the topic's message as an object.
-
         Parameters
         ----------
         one : Shown
             Topic of a device.
         make : callable
-            Makes the topic's message as an object. It is used for the template, and for
-            readings that the arrays do not hold.
+            Makes the topic's message as an object. The encoder uses it for the
+            template, and for readings that are not in the fleet's arrays.
 
         Returns
         -------
@@ -335,13 +330,13 @@ class Encoders:
             nonlocal template, of_layout
             layout, spans = data.measured(fleet)
             span = spans.get(key)
-            # The sensor was not measured in this step, or its readings are rounded:
-            # the arrays do not hold the values to send.
+            # The sensor has not measured in this step, or its readings are rounded, so
+            # the fleet's arrays do not hold the values to send.
             if span is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None or layout != of_layout:
                 template, of_layout = QuickScan(self._types, make), layout
-            # Readings of further echoes follow the first ones.
+            # The first echoes come first in the readings; further echoes are left out.
             span = span[0], span[0] + template.count
             ranges, seen = data.scan(fleet, span, is_open, template.range_min)
             return template.bytes(wire, stamp, ranges, seen)
@@ -365,8 +360,8 @@ class Encoders:
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
             points = data.cloud(fleet, cloud)
-            # The sensor was not measured in this step, or its readings are rounded:
-            # the arrays do not hold the values to send.
+            # The sensor has not measured in this step, or its readings are rounded, so
+            # the fleet's arrays do not hold the values to send.
             if points is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None:
@@ -376,7 +371,7 @@ class Encoders:
         return quick
 
     def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
-        # `make` has measured the sensor, so cached readings are stale.
+        # `make` has made the sensor measure, so cached readings are stale.
         self._data.forget_readings()
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)

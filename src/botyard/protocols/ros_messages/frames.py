@@ -1,9 +1,8 @@
 """Transforms that change with every step, computed for all robots at once.
 
-They belong to odometry, wheels, paddles of a gripper, and localization: map → odom →
-base_link (REP-105), with base_footprint between odom and base_link (REP-120).
-Transforms of joints are included, so that no robot_state_publisher is needed to show a
-robot.
+They are map → odom → base_link (REP-105), with base_footprint between odom and
+base_link (REP-120), and the transforms of joints: wheels, trailers and paddles of a
+gripper. With these, no robot_state_publisher is needed to show a robot.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class MovingFrames:
     port : RobotPort
         Robot with these frames.
     names : Names
-        Names of its frames. Without joint states in the profile, wheels and paddles
-        have no transforms.
+        Names of the robot's frames. If their profile has no topic ``joint_states``,
+        joints have no transforms.
     is_localized : bool
         Whether map → odom is the last transform.
 
@@ -59,8 +58,8 @@ class MovingFrames:
     pairs : list of (str, str)
         Parent and child of each transform.
     offset : Pose
-        Error of the localization: a true pose, composed with it, is the estimated pose.
-        ``initialpose`` sets it.
+        Error of the localization: the estimated pose is this pose composed with the
+        true pose. ``initialpose`` sets it.
     """
 
     def __init__(self, port: RobotPort, names: Names, is_localized: bool) -> None:
@@ -97,8 +96,8 @@ class MovingFrames:
         pose : Pose
             Pose of the robot in the frame map, m and rad.
         """
-        # The error stays constant while the robot moves, as with a perfect
-        # localization.
+        # Keep this error while the robot moves, as if localization measured motion
+        # perfectly.
         self.offset = compose(pose, inverse(self._truth))
 
     @property
@@ -112,7 +111,7 @@ class MovingFrames:
 
     @property
     def bends(self) -> tuple[float, ...]:
-        """Angle of each trailer to the body in front, rad, in the order of `trailers`."""
+        """Angle of each trailer relative to the body in front, rad, in the order of `trailers`."""
         fleet, name = self.port.fleet, self.port.name
         found, leader = list[float](), float(fleet.state.pose[fleet.rows[name], 2])
         for k in range(len(self.trailers)):
@@ -132,7 +131,7 @@ class MovingFrames:
         return tuple(one / radius for one in kinematics.all_wheel_speeds(*path))
 
     def rolled_wheels(self) -> list[memoryview]:
-        """Return the numbers of the transforms of all wheels, see `StepFrames.values`."""
+        """Return the transforms of all wheels as bytes, see `StepFrames.values`."""
         found = []
         for joint, angle in zip(self.wheels, self.rolled, strict=True):
             cosine, sine = cosine_sine(angle / 2.0)
@@ -157,8 +156,8 @@ class StepFrames:
     Parameters
     ----------
     is_localized : bool
-        Whether map → odom is included. It makes map → base_link the true pose, composed
-        with `MovingFrames.offset`.
+        Whether map → odom is included. With it, map → base_link is
+        `MovingFrames.offset` composed with the true pose.
     """
 
     def __init__(self, is_localized: bool = False) -> None:
@@ -242,8 +241,8 @@ class StepFrames:
         columns = [planar(odom)]
         left, right = wheel_speeds(path[:, 0], path[:, 1], lever)
 
-        # The transforms of wheels are computed also for robots without wheels: one
-        # array costs less than a selection.
+        # Compute transforms of wheels also for robots without wheels, because this
+        # costs less than selecting the robots.
         columns += [
             _rolled(half_track, radius, left / radius),
             _rolled(-half_track, radius, right / radius),
@@ -284,10 +283,10 @@ class StepFrames:
         robot : MovingFrames
             Robot whose transforms are returned.
         i : int
-            Its index in the arrays.
+            Index of the robot in the arrays.
         numbers : list of memoryview
-            Bytes of all robots, seven float64 each: odometry, left wheels, right
-            wheels, and map → odom with localization.
+            Transforms of all robots, seven float64 each. The items are: odometry, left
+            wheels, right wheels, and with localization map → odom.
         """
         place = slice(i * _SIZE, (i + 1) * _SIZE)
         found = [numbers[0][place]]

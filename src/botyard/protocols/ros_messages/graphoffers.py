@@ -29,32 +29,34 @@ class Topic:
     about : str
         One line of description.
     version : callable or None
-        If given, the topic is latched: a message is published when this value changes,
-        and new subscribers get the last one. With a period, the value is checked once
-        in each period.
+        If given, the topic is latched: a message is published when the returned value
+        changes, and new subscribers get the last message. With a period, the value is
+        checked once in each period.
     queue : int
-        Queue length of a slow subscriber.
+        Number of messages that may wait for a slow subscriber.
     period : float
-        Simulated time between two messages, s; 0 for every step. Topics of one period
-        are due in different steps, according to their names.
+        Simulated time between two messages, s; 0 for every step. Topics with the same
+        period are due in different steps, which depend on their names.
     wanted : callable
         Called with True for the first subscriber, and with False after the last one.
     only : str
-        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
+        Wire format of the only transports that carry it, ``ros1`` or ``cdr``; empty for
+        all.
     quick : callable or None
         Fast encoder: returns the bytes of the present message in a wire format
         (``ros1`` or ``cdr``), without a message object.
     device : str
         Device of the robot whose readings the topic shows; empty for none.
     age_us : callable or None
-        Returns the age of the shown measurement, µs of simulated time; an old
-        measurement is published once. None if the topic always shows the present state.
+        Returns the age of the measurement in the message, µs of simulated time. A
+        measurement is published only once. None if messages always describe the present
+        state.
     sensor : hashable
         Key of the range sensor that must be measured (`Fleet.measure`) before a message
         is made; None if no sensor must be measured.
     publish : callable
-        Publishes the result of `make` immediately, also while the simulation is paused.
-        It serves topics of events. The graph that offers the topic sets it.
+        Publishes the result of `make` immediately, also while the simulation is paused;
+        for topics of events. The graph that offers the topic sets this attribute.
     is_kept : bool
         Whether late subscribers get the last `queue` messages (ROS 2 over DDS), for
         events such as log lines.
@@ -92,8 +94,8 @@ class Topic:
             First time of the period, and first time after it, µs.
         """
         period_us = max(1, round(self.period * 1e6))
-        # The hash spreads topics of one period over the steps; CRC-32, because `hash`
-        # differs from run to run.
+        # The hash of the name spreads topics with the same period over the steps. It is
+        # CRC-32, because Python's `hash` differs from run to run.
         begin = time_us - (time_us + crc32(self.name.encode())) % period_us
         return begin, begin + period_us
 
@@ -107,8 +109,8 @@ class Topic:
 class Input:
     """Topic to which the graph subscribes.
 
-    Messages longer than `limit`, bytes, are not decoded. `operation` is the class
-    of the control operation that it performs.
+    Messages longer than `limit`, bytes, are not decoded. `operation` is the class of
+    the control operation that a message causes.
 
     Attributes
     ----------
@@ -144,7 +146,7 @@ class Input:
 class Service:
     """Service that the graph offers.
 
-    `operation` is the class of the control operation that it performs; None if the
+    `operation` is the class of the control operation that a call causes; None if the
     service only reads. A service of ROS 2 (`only` is ``cdr``) may return a future of a
     response, which is sent later.
 
@@ -157,7 +159,8 @@ class Service:
     about : str
         One line of description.
     only : str
-        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
+        Wire format of the only transports that carry it, ``ros1`` or ``cdr``; empty for
+        all.
     """
 
     name: str

@@ -29,12 +29,14 @@ def _diagonal(*values: float) -> NDArray[np.float64]:
 
 
 NO_COVARIANCE: Final = np.zeros(36)
+"""Covariance that stands for "unknown" in ROS messages."""
 ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
-"""Covariance of odometry's poses and velocities (values of the p2os driver).
+"""Covariance of poses and velocities by odometry, with the values of the p2os driver.
 
-x and y are measured; z, roll and pitch are not.
+The large variances of z, roll and pitch mean that odometry does not measure them.
 """
 TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
+"""Covariance of true poses: nearly 0, because filters cannot use a singular matrix."""
 
 
 class Stamp(NamedTuple):
@@ -75,7 +77,7 @@ class Stamp(NamedTuple):
         return cls(sec, rest * 1000)
 
     def before_us(self, microseconds: int) -> Stamp:
-        """Return the time a number of microseconds earlier, at least 0.
+        """Return the stamp of a time that is some microseconds earlier, at least 0.
 
         Parameters
         ----------
@@ -129,7 +131,7 @@ def yaw_of(turn: Any) -> float:
 
 
 class Messages:
-    """Factory of messages of the ROS 1 classes, which every transport can encode.
+    """Factory of messages, as objects of the ROS 1 classes, which every transport can encode.
 
     See `Types`.
 
@@ -174,7 +176,7 @@ class Messages:
         self._types = t
 
     def header(self, stamp: Stamp, frame: str) -> Any:
-        """Return a std_msgs/Header; ROS 1 numbers messages where they are published.
+        """Return a std_msgs/Header; its sequence number (ROS 1) is set by the publisher.
 
         Parameters
         ----------
@@ -407,7 +409,7 @@ class Messages:
     def log(
         self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()
     ) -> Any:
-        """Return a rosgraph_msgs/Log; levels are 1, 2, 4, 8 and 16.
+        """Return a rosgraph_msgs/Log, the log line of ROS 1.
 
         Parameters
         ----------
@@ -425,7 +427,7 @@ class Messages:
         )
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
-        """Return a rcl_interfaces/Log of class `kind`; levels are 10 to 50.
+        """Return a rcl_interfaces/Log, the log line of ROS 2.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ def graph_name(name: str) -> str:
     name : str
         Name in the world, of any characters.
     """
-    # Different names may become equal; the graph then numbers them.
+    # Different names may become equal here; the caller then numbers them.
     clean = _NOT_A_NAME.sub("_", name)
     # "r" means robot. A name in ROS must not start with a digit, and an underscore at
     # the start would hide it.
@@ -47,10 +47,10 @@ class Profile:
     node, node_alone : str
         Node of a robot's topics, with several robots and with a single one.
     prefix, prefix_alone : str
-        Prefix of its topics and services, up to the last slash, with several robots and
-        with a single one.
+        Prefix of a robot's topics and services, with its last slash, with several
+        robots and with a single one.
     frame, frame_alone : str
-        Prefix of its frames, with several robots and with a single one.
+        Prefix of a robot's frames, with several robots and with a single one.
     numbered : str
         Pattern of the robots' names in ROS, where ``{number}`` counts the robots from
         0; empty if robots keep their own names.
@@ -58,8 +58,8 @@ class Profile:
         Whether each robot has its own ``tf`` and ``tf_static`` under its prefix;
         otherwise all share /tf and /tf_static.
     footprint : str
-        Frame that odometry moves in place of base_link, its child (REP-120); empty
-        without one.
+        Child frame of odom instead of base_link, such as base_footprint (REP-120);
+        base_link is then its child. Empty for base_link.
     robot : frozenset of str
         Topics, inputs and services of a robot, by their last names; ``limits`` are the
         limits that dynamic_reconfigure can set. Devices declare their own profiles and
@@ -67,20 +67,22 @@ class Profile:
     world_node : str
         Node of the simulator.
     world : frozenset of str
-        Offers of that node in addition to transforms and its log: ``clock``, ``map``,
-        ``diagnostics``, ``reset_positions``; ``control`` is services and inputs that
-        change the world, parameters and simulation_interfaces.
+        Offers of the simulator's node besides transforms and log: ``clock``, ``map``,
+        ``diagnostics``, ``reset_positions`` and ``control``. ``control`` stands for
+        services and inputs that change the world, parameters, and
+        simulation_interfaces.
     odometry_child : bool
-        Whether odometry has a child frame id.
+        Whether messages of odometry have a child frame id.
     covariance : str
         Covariances of odometry: ``none`` for zeros, ``fixed`` for the values of the
         p2os driver, ``model`` for the odometry's error model.
     truth_frame : str
-        Frame of the true pose; ``odom`` is the robot's own.
+        Frame of the true pose in messages; ``odom`` stands for the robot's frame of
+        odometry.
     sim_time : bool
         Whether stamps are simulated time by default.
     is_localized : bool
-        Whether botyard locates the robots by default.
+        Whether botyard replaces the localization of the robots by default.
     moves_by_initialpose : bool
         Whether ``initialpose`` moves the robot; otherwise it sets the estimated pose.
     parameters : frozenset of str
@@ -110,11 +112,11 @@ class Profile:
     parameters: frozenset[str] = frozenset()
 
     def with_frames(self, frames: str | None) -> Profile:
-        """Return the profile with other frames and the matching topics of transforms.
+        """Return the profile with other names of frames, and matching topics of transforms.
 
         None keeps the profile's frames. With ``plain``, frames have no prefix, and each
-        robot has its own transforms. With ``prefixed``, frames start with the robot's
-        name, and all share /tf and /tf_static.
+        robot has its own ``tf`` and ``tf_static``. With ``prefixed``, frames start with
+        the robot's name, and all robots share /tf and /tf_static.
 
         Parameters
         ----------
@@ -130,7 +132,7 @@ class Profile:
 
     @property
     def base(self) -> str:
-        """Name of the frame that odometry moves: `footprint`, or base_link without one."""
+        """Name of the child frame of odom: `footprint`, or base_link without one."""
         return self.footprint or BASE
 
 
@@ -156,8 +158,9 @@ _OWN: Final = (
 )
 """Offers of botyard's own profiles.
 
-``amcl_pose`` applies when botyard replaces AMCL. ``initialpose`` is then an input, and
-otherwise a topic, as ``goal_pose`` is.
+``amcl_pose`` is published only if botyard replaces AMCL; it then subscribes to
+``initialpose``. Otherwise it publishes ``initialpose``, like ``goal_pose``, when a user
+of the page chooses a pose.
 """
 _LOOPBACK: Final = frozenset(
     {
@@ -184,9 +187,9 @@ _LOOPBACK: Final = frozenset(
 )
 """Parameters of nav2_loopback_sim.
 
-Source: github.com/ros-navigation/navigation2, nav2_loopback_sim: README.md (0537cb2),
-src/loopback_simulator.cpp and nav2_loopback_sim/loopback_simulator.py (0006349) of
-different years.
+Source: github.com/ros-navigation/navigation2, nav2_loopback_sim: README.md (commit
+0537cb2), src/loopback_simulator.cpp and nav2_loopback_sim/loopback_simulator.py (commit
+0006349).
 """
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -238,8 +241,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         Profile(
             name="amrisim",
-            # A node's name has no hyphen: later ROS tools refuse the "-" of the
-            # original.
+            # AMRISim's node names have a hyphen, which later ROS tools refuse, so use
+            # an underscore.
             node="/AMRISim_{name}",
             node_alone="/AMRISim_{name}",
             prefix="/AMRISim_{name}/",
@@ -290,11 +293,11 @@ class Names:
     Attributes
     ----------
     node : str
-        Node that offers its topics.
+        Node that offers the robot's topics.
     prefix : str
-        Prefix of its topics and services, up to the last slash.
+        Prefix of the robot's topics and services, with its last slash.
     frame : str
-        Prefix of its frames.
+        Prefix of the robot's frames.
     profile : Profile
         Profile, which selects the topics and services.
     """
@@ -326,7 +329,7 @@ class Names:
 
     @property
     def tf(self) -> str:
-        """Name of the topic of transforms, without ``_static`` of fixed transforms."""
+        """Name of the topic of changing transforms; fixed ones have ``_static`` added."""
         return self.topic("tf") if self.profile.has_own_tf else "/tf"
 
     def frame_id(self, name: str) -> str:
@@ -350,7 +353,7 @@ def names_of(robot: str, profile: str | Profile, alone: bool) -> Names:
     profile : str or Profile
         Name of one of `PROFILES`, or a profile derived from one.
     alone : bool
-        Whether it is the only robot.
+        Whether the robot is the only one in the world.
 
     Raises
     ------

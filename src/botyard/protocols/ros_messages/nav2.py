@@ -41,7 +41,7 @@ _HUMBLE: Final = {
 
 
 def _with(codes: str) -> dict[str, tuple[str, str, str]]:
-    """Return the actions since Iron, whose results have these codes."""
+    """Return the actions of Iron and later distributions, with the given fields of result codes."""
     checked = f"{_FOLLOW}\nstring progress_checker_id"
     return {
         "NavigateToPose": (_TO_POSE, codes, _FEEDBACK),
@@ -57,9 +57,9 @@ UNLIKE: Final = {
     "NavigateThroughPoses": frozenset(["kilted", "lyrical", "rolling"]),
     "FollowPath": frozenset(["lyrical", "rolling"]),
 }
-"""Distributions that have other messages of an action, which is not offered there.
+"""Actions that are not offered in some distributions, because their messages differ there.
 
-From Kilted on NavigateThroughPoses has nav_msgs/Goals; after Kilted FollowPath has
+From Kilted on, NavigateThroughPoses has nav_msgs/Goals. After Kilted, FollowPath has
 nav2_msgs/TrackingFeedback.
 """
 

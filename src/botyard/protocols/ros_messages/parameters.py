@@ -2,7 +2,7 @@
 
 The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel``
 and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy. Each
-refusal has a reason.
+refused change is answered with a reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BOOL: Final = 1
 DOUBLE: Final = 3
 STRING: Final = 4
 EVENTS_PERIOD: Final = 1.0
-"""Interval of the check for changes made without these services, s of simulated time."""
+"""Simulated time between checks for changes that were made without these services, s."""
 
 
 Sort = bool | float | str
@@ -42,14 +42,14 @@ class Value:
     Attributes
     ----------
     get : callable
-        Returns its value: bool, float or str.
+        Returns the value: bool, float or str.
     about : str
         Meaning and unit.
     put : callable or None
-        Changes it, or raises a `BotyardError`; None if it is read-only.
+        Changes the value, or raises a `BotyardError`; None for a read-only parameter.
     limit : float
-        Greatest value of a number; the least is 0. If it is infinite, only `put` checks
-        the number.
+        Greatest value of a number; the least value is 0. If the limit is infinite, only
+        `put` checks the number.
     """
 
     get: Callable[[], Sort]
@@ -88,8 +88,7 @@ class Parameters:
             wanted=self._begin,
             only="cdr",
         )
-        """Topic of changes; code that adds or removes parameters calls its `publish`.
-        """
+        """Topic of changes; code that adds or removes parameters calls its `publish`."""
 
     def services(self) -> list[Service]:
         """Return the parameter services."""
@@ -159,7 +158,7 @@ class Parameters:
             : MAX_LISTED - len(new) - len(changed)
         ]
 
-        # An event without contents would wake all subscribers for nothing.
+        # Publish no empty event, which would wake all subscribers for nothing.
         if not (new or changed or gone):
             return None
 
@@ -269,9 +268,9 @@ class Parameters:
             return f"no parameter {name}"
         if value.put is None:
             return f"{name} is read-only"
-        # ROS 2 does not convert integers to doubles either.
+        # Like ROS 2, convert no integers to doubles.
         if parameter.value.type != DOUBLE:
-            return f"{name}: expected a double"
+            return f"{name}: expected a double, for example 1.0, found another type"
         number = float(parameter.value.double_value)
         if math.isfinite(value.limit) and not 0.0 <= number <= value.limit:
             return f"{name}: expected 0 … {value.limit:g}, found {number:g}"
@@ -323,7 +322,8 @@ class Parameters:
             complaint = self._change(parameter, values)
             if complaint:
                 break
-            # A name may occur twice; only its first value is the old one.
+            # A name may occur twice in the request; only the value before its first
+            # change is the old one.
             before.setdefault(name, old)
 
         if complaint:
@@ -340,9 +340,9 @@ class Parameters:
 
 
 def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
-    """Return whether a parameter is listed: below a prefix, and within a depth.
+    """Return whether a parameter matches a request of names by prefixes and depth.
 
-    A depth of 0 is unlimited. Source: rclcpp, NodeParameters::list_parameters.
+    Source: rclcpp, NodeParameters::list_parameters.
 
     Parameters
     ----------
@@ -351,7 +351,8 @@ def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
     prefixes : set of str
         Prefixes of the request; empty for all parameters.
     depth : int
-        Parts of a name that may follow after a prefix.
+        Greatest number of parts of a name that may follow after a prefix; 0 for any
+        number.
     """
     parts = name.split(".")
     if not prefixes:

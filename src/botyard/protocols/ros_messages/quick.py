@@ -1,7 +1,7 @@
 """Fast encoding of odometry, laser scans and sonar clouds with templates.
 
-A template is a message with marker values, encoded by rosbags and cut at the markers. A
-message is the parts between the cuts, joined with the real values. The layout, with
+The library rosbags encodes a message with marker values, which is cut at the markers: a
+template. A message is then its parts joined with the real values. Its layout, with
 frame names and CDR padding, is therefore the layout of rosbags; tests compare the
 bytes.
 """
@@ -28,7 +28,7 @@ _POINT: Final = 12
 _SEC, _NSEC = 0x5EC0_5EC1, 0x5AFE_0001
 """Markers of a header's stamp."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
-"""Markers of doubles, which no constant of a message has."""
+"""Markers of doubles: values that occur nowhere else in a message."""
 
 
 _ONE, _TWO, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<7d"))
@@ -51,7 +51,7 @@ def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
         The marker is missing, or occurs more than once.
     """
     at = data.find(mark, begin)
-    # A marker that occurs twice could be part of other data.
+    # If the marker occurs twice, one of the places is other data.
     if at < 0 or data.find(mark, at + 1) >= 0:
         raise TemplateError(
             f"expected the marker {mark.hex()} exactly once in a message"
@@ -71,7 +71,7 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
     message : object
         Message of the ROS 1 classes.
     type_name : str
-        Its type, such as ``nav_msgs/Odometry``.
+        Type of the message, such as ``nav_msgs/Odometry``.
     """
     return (types.encode_ros1 if wire == "ros1" else types.encode_cdr)(
         message, type_name
@@ -79,7 +79,7 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
 
 
 def _stamp_at(data: bytes | bytearray, begin: int = 0) -> int:
-    """Return the offset of the time stamp of a header; only one may follow after `begin`."""
+    """Return the offset of a header's time stamp, the only one after `begin`."""
     return _find(data, _TWO.pack(_SEC, _NSEC), begin)
 
 
@@ -87,7 +87,7 @@ _MARKED: Final = Stamp(_SEC, _NSEC)
 
 
 class QuickOdometry:
-    """Encoder of nav_msgs/Odometry with certain frames.
+    """Encoder of nav_msgs/Odometry with fixed frame ids.
 
     Parameters
     ----------
@@ -123,13 +123,14 @@ class QuickOdometry:
     def _template(self, wire: str) -> tuple[bytes, bytes, bytes, bytes]:
         """Return the template of a wire format, built on first use.
 
-        ROS 1 alone does not need the types of ROS 2, which take 0.5 s to parse.
+        Building it on first use saves runs with ROS 1 alone the parsing of ROS 2's
+        types, 0.5 s.
         """
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (
             _find(data, struct.pack("<d", mark)) for mark in _MARKS[:7]
         )
-        # Checks of the layout on which the cuts depend.
+        # Check the layout on which the cuts depend.
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
             raise TemplateError(
                 "expected a pose of seven consecutive numbers, and a twist of six"
@@ -173,7 +174,8 @@ class QuickOdometry:
         twist : bytes
             Linear, m/s, and angular velocity, rad/s, x, y, z each; 48 bytes.
         covariances : tuple of bytes, optional
-            Covariances of both, 288 bytes each, in place of the constant ones.
+            Covariances of pose and velocity, 288 bytes each, which replace the constant
+            ones.
         """
         head, frames, of_pose, of_twist = self._made.get(wire) or self._template(wire)
         if covariances is not None:
@@ -184,7 +186,7 @@ class QuickOdometry:
 
 
 class QuickTransforms:
-    """Encoder of tf2_msgs/TFMessage with certain frames.
+    """Encoder of tf2_msgs/TFMessage with fixed frame ids.
 
     Parameters
     ----------
@@ -255,7 +257,7 @@ class QuickScan:
     types : Types
         Message types, for the template.
     make : callable
-        Makes the laser's message at a stamp. Its header and limits are kept.
+        Makes the laser's message at a stamp. The template keeps its header and limits.
 
     Attributes
     ----------
@@ -316,7 +318,7 @@ after the points.
 
 
 class QuickCloud:
-    """Encoder of sensor_msgs/PointCloud or PointCloud2 in one frame.
+    """Encoder of sensor_msgs/PointCloud or PointCloud2 with a fixed frame id.
 
     Parameters
     ----------
@@ -325,7 +327,8 @@ class QuickCloud:
     type_name : str
         One of the two types.
     make : callable
-        Makes a message of the type, whose header and description are kept.
+        Makes a message of the type. The template keeps its header and fields besides
+        points.
     """
 
     __slots__ = ("_has_sizes", "_made", "_message", "_points", "_type_name", "_types")

@@ -63,7 +63,8 @@ class Reconfigure:
     types : Types
         Message types of the distribution.
     settled : callable
-        Called after a change; applies queued commands while the simulation is paused.
+        Called after a change, so that it takes effect even while the simulation is
+        paused.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class Reconfigure:
         self._prefix = prefix
         self._types = types
         self._settled = settled
-        # Values that the next step puts into force, and the time at their request, us.
+        # Limits that were requested and take effect at the next step, by name; and the
+        # simulated time of the request, µs.
         self._requested: dict[str, float] = {}
         self._requested_us = -1
 
@@ -98,8 +100,8 @@ class Reconfigure:
                 "dynamic_reconfigure/Config",
                 lambda _: self.config(self.values()),
                 "limits in force",
-                # Limits also change through Pioneer clients, so the values themselves
-                # are the version.
+                # Pioneer clients also change limits, so the values themselves serve as
+                # the version.
                 version=lambda: tuple(self.values().items()),
                 only="ros1",
             ),
@@ -116,9 +118,9 @@ class Reconfigure:
         )
 
     def values(self) -> dict[str, float]:
-        """Return the limits: in force, or requested for the next step.
+        """Return the current limits, or the limits that were requested for the next step.
 
-        A program that sets a parameter and reads it at once expects its own value.
+        A program that sets a limit and reads it at once expects its own value.
 
         Returns
         -------
@@ -216,7 +218,7 @@ class Reconfigure:
         WorldError
             A limit is not within 0 to `MAX_RAMP`.
         """
-        # All limits are checked before the first is changed.
+        # Check all limits before the first one is changed.
         for parameter, value in wanted.items():
             if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
                 raise WorldError(
@@ -236,8 +238,8 @@ class Reconfigure:
 
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
-        # Unknown parameters are ignored, and the last of repeated ones counts, as in
-        # the server of dynamic_reconfigure.
+        # As in the server of dynamic_reconfigure, ignore unknown parameters; of a
+        # repeated parameter, the last value counts.
         wanted = {
             known[e.name]: float(e.value)
             for e in request.config.doubles

@@ -22,7 +22,7 @@ MAX_STATES: Final = 2000
 MAX_DEPTH: Final = 50
 """Limit of the nesting depth of groups."""
 MAX_WORK: Final = 300_000
-"""Limit of the states that one pattern may visit in all texts: about 0.1 s."""
+"""Limit of the states that one pattern may visit in all its searches: about 0.1 s of CPU time."""
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": str.isalpha,
     "digit": str.isdigit,
@@ -40,7 +40,7 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
 _Test = Callable[[str], bool]
 _START, _END = "^", "$"
 _SPECIAL: Final = frozenset("^.[]$()|*+?{}\\-/")
-"""Characters that may be escaped: special characters outside and inside of brackets."""
+"""Characters that may follow a backslash: the special ones outside or inside of brackets."""
 
 
 class _Either(NamedTuple):
@@ -81,8 +81,8 @@ class Pattern:
             )
 
         self._text, self._at, self._depth = text, 0, 0
-        # Each state has a test of a character, an anchor or None (epsilon), and its
-        # successors.
+        # States of the automaton. Each has a test of a character, an anchor, or None
+        # for a transition without a character; and the numbers of its successors.
         self._tests: list[_Test | str | None] = []
         self._next: list[tuple[int, ...]] = []
         self._work = 0
@@ -114,12 +114,12 @@ class Pattern:
         again = self._reached({self._first}, at_start=False, at_end=False)
         now, last = begin, len(text)
         for at, char in enumerate(text):
-            # One match is enough, wherever it ends.
+            # Stop at the first match, wherever it ends.
             if self._last in now:
                 return True
             self._spend(1)
-            # Transitions are cached, which makes the automaton a DFA where it is used
-            # often.
+            # Cache the transitions of sets of states: a part that is used often becomes
+            # a DFA.
             following = self._known.get((now, char))
             if following is None:
                 onward = {
@@ -151,7 +151,7 @@ class Pattern:
         PeerError
             The budget `MAX_WORK` is used up.
         """
-        # The budget is shared by all searches of a pattern, not by each text.
+        # All searches with a pattern share one budget.
         self._work += states
         if self._work > MAX_WORK:
             raise PeerError(
@@ -185,10 +185,11 @@ class Pattern:
         self._spend(len(found))
         return frozenset(found)
 
-    # Construction: each fragment has a first state and dangling ends.
+    # Thompson's construction: each part of the pattern becomes a fragment with a first
+    # state, and with ends: states that have no successor yet.
 
     def _state(self, test: _Test | str | None) -> int:
-        """Add a state, and return its number.
+        """Add a state without successors, and return its number.
 
         Parameters
         ----------
@@ -201,9 +202,10 @@ class Pattern:
         PeerError
             There are `MAX_STATES` states already.
         """
-        # Nested repetitions multiply, so states are counted while they are built.
+        # Check the number while states are built, because nested repetitions multiply
+        # it.
         if len(self._tests) >= MAX_STATES:
-            raise self._fail("too many repetitions")
+            raise self._fail(f"more than {MAX_STATES} states: too many repetitions")
         self._tests.append(test)
         self._next.append(())
         return len(self._tests) - 1
@@ -213,7 +215,7 @@ class Pattern:
             self._next[end] += (state,)
 
     def _built(self, node: _Node) -> tuple[int, list[int]]:
-        """Return the first state and the dangling ends of a part of the pattern.
+        """Build the states of a part of the pattern; return its first state and its ends.
 
         Parameters
         ----------
@@ -344,10 +346,13 @@ class Pattern:
             return char
         if char == "\\":
             escaped = self._peek()
-            # POSIX leaves this undefined; elsewhere it means a class or a back
-            # reference.
+            # POSIX leaves the escape of an ordinary character undefined. Other engines
+            # read it as a class or a back reference, so it would match something else.
             if escaped not in _SPECIAL:
-                raise self._fail("an escape of a character without special meaning")
+                raise self._fail(
+                    "expected a special character after the backslash, found "
+                    f"{shown(escaped)}"
+                )
             self._at += 1
             return escaped.__eq__
 

@@ -43,13 +43,11 @@ from botyard.protocols.ros_messages.types import Types
 
 # REP-107 expects diagnostics at about 1 Hz.
 DIAGNOSTICS_PERIOD: Final = 1.0
-"""Period of diagnostics, s of simulated time."""
+"""Period of diagnostics in simulated time, s."""
 AMCL_STEP_M: Final = 0.25
+"""Distance after which AMCL by default publishes its pose, m (``update_min_d``)."""
 AMCL_STEP_RAD: Final = 0.2
-"""Distance and angle after which AMCL publishes its pose by default.
-
-They are its parameters ``update_min_d`` and ``update_min_a``.
-"""
+"""Angle after which AMCL by default publishes its pose, rad (``update_min_a``)."""
 
 
 def _late(
@@ -59,7 +57,7 @@ def _late(
 ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
     """Return message factories for a sensor whose readings may be older than the last step.
 
-    The stamps of its messages are the times of the measurements.
+    The factories stamp messages with the time of the measurement.
 
     Parameters
     ----------
@@ -123,9 +121,9 @@ class RobotTopics:
         )
 
         self.problems = learn_types(port, types)
-        """Devices that are not shown, with the reasons.
+        """Devices that have no topics, with the reasons.
 
-        A call of `topics` adds the conflicts of topics.
+        `topics` adds devices whose topic has the name of another topic.
         """
 
         self._encoders = Encoders(port.fleet, types, messages, data)
@@ -138,9 +136,7 @@ class RobotTopics:
         if self._models_covariance:
             data.covariance.add(port.fleet, port.name)
         self._moved: tuple[int, tuple[float, ...]] = 0, ()
-        """Time of the last joint states, µs, and the positions of the joints without known
-        velocities at that time.
-        """
+        """Time, µs, of the last joint states, and positions of joints of unknown velocity."""
 
     def close(self) -> None:
         """Release the data of a removed robot."""
@@ -154,9 +150,8 @@ class RobotTopics:
     def topics(self) -> list[Topic]:
         """Return all topics of the robot.
 
-        The offers of the name profile come first, then the topics of devices. If
-        another topic already has the name, the device's topic is left out, and the
-        device is added to `problems`.
+        The topics of the robot itself come first, then the topics of devices. A device
+        whose topic has the name of another topic is left out, and added to `problems`.
         """
         n = self.names
         found: list[Topic] = []
@@ -169,8 +164,8 @@ class RobotTopics:
             about: str,
             **options: Any,
         ) -> None:
-            # Profiles select the topics, so that a robot looks like the one that they
-            # imitate.
+            # A profile selects the topics, so that the robot has the same topics as the
+            # program that the profile imitates.
             if n.offers(name):
                 found.append(Topic(n.topic(name), type_name, make, about, **options))
 
@@ -233,8 +228,8 @@ class RobotTopics:
         frame, version = frame_of(one, self.names), one.ros.version
         name = self.names.topic(one.place.named(one.ros.topic))
         period = period_of(one, self._scan_rate)
-        # Subscribed sensors are measured in every step; a sensor that is due less often
-        # is measured only when it is due.
+        # A subscribed sensor measures in every step. For a topic with a longer period,
+        # do not subscribe to its sensor: it then measures only when a message is due.
         is_seldom = (
             period > 0.0 and version is None and one.reader.kind.beams is not None
         )
@@ -280,7 +275,7 @@ class RobotTopics:
             Whether the topic has a subscriber.
         """
         wanted = self._wanted.setdefault(device, set())
-        # Several topics may show one device, for example as scan and as point cloud.
+        # A device may have several topics, for example a scan and a point cloud.
         (wanted.add if on else wanted.discard)(topic)
         self.port.subscribe_device(device, bool(wanted))
 
@@ -298,7 +293,7 @@ class RobotTopics:
     def _covariances(self) -> Covariances:
         """Return the covariances of pose and velocity by odometry.
 
-        AMRISim and stage_ros leave them zero.
+        They are zero in the profiles of AMRISim and stage_ros, as in these programs.
         """
         if self._models_covariance:
             poses, velocities = (
@@ -355,15 +350,15 @@ class RobotTopics:
             (last, before), now = self._moved, self.port.time_us
             elapsed = (now - last) / 1e6
             positions += moved
-            # The state has no velocities of these joints, so they follow from two
-            # positions.
+            # The state has no velocities of these joints: compute them from their last
+            # two positions.
             velocities += [
                 (a - b) / elapsed if last and elapsed > 0.0 else 0.0
                 for a, b in zip(moved, before or moved, strict=True)
             ]
             if now != last:
-                # Updated only in a new step: two calls in one step would give a
-                # velocity of 0.
+                # Store positions only in a new step: otherwise a second call in the
+                # step would give a velocity of 0.
                 self._moved = now, moved
 
         return self._m.joints(
@@ -374,16 +369,16 @@ class RobotTopics:
         return self._m.located(stamp, self.frames.pose, MAP, TRUTH_COVARIANCE)
 
     def _believed_place(self) -> Hashable:
-        """Return a value that changes when AMCL would publish a pose again.
+        """Return a value that changes when AMCL would publish its pose again.
 
-        AMCL does so after ``update_min_d`` or ``update_min_a``, and when its pose is
-        set.
+        AMCL does so after a motion of ``update_min_d`` or ``update_min_a``, and when
+        its pose is set.
         """
         pose = self.frames.pose
         return (
             self.frames.offset,
-            # The pose is rounded to cells of a grid, which needs no stored pose and has
-            # a similar effect.
+            # Round the pose to cells of a grid: this has a similar effect, without a
+            # stored pose.
             round(pose.x / AMCL_STEP_M),
             round(pose.y / AMCL_STEP_M),
             round(pose.th / AMCL_STEP_RAD),
@@ -408,8 +403,8 @@ class RobotTopics:
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
-            # The template is made at the first message, because robots without
-            # subscribers need none.
+            # Make the template at the first message: robots without subscribers need
+            # none.
             if template is None:
                 template = self._odometry_template(exact)
             pose, twist = data.odometry(fleet, which, name)
@@ -438,8 +433,8 @@ class RobotTopics:
     def _motors_on(self) -> bool:
         """Return whether the motors are on.
 
-        It is read in every step, so it does not use `RobotPort.state`, which gathers
-        everything.
+        The value is read in every step, so `RobotPort.state`, which gathers everything,
+        would be too slow.
         """
         # The column holds integers, but JSON clients expect true or false.
         return bool(self.data.of(self.port.fleet, "motors", self.port.name))
@@ -458,7 +453,7 @@ class RobotTopics:
         """
         state, electrics = self.port.state(), self.port.electrics
         level, text = (0, "OK")
-        # The conditions are in the order of severity: the first that holds is shown.
+        # The first true condition is shown, so they are in the order of severity.
         if electrics.battery.is_low:
             level, text = 2, "battery empty"
         elif electrics.estop_pressed or state.estop:

@@ -1,7 +1,7 @@
 """Registration of ROS 2 types with rosbags, as rosidl describes them.
 
-In rosidl, services and actions become several types. Hashes of types (REP-2011) depend
-on their exact form.
+rosidl turns services and actions into several types. Their exact form matters, because
+the hashes of types (REP-2011) depend on it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Parse = Callable[[str, str], Any]
 
 
 def add_type(store: Any, parse: Parse, name: str, text: str) -> None:
-    """Register a type, unless the store has one of this name.
+    """Register a type, unless the store already has a type of this name.
 
     Parameters
     ----------
     store : object
         Type store of rosbags, which is changed.
     parse : callable
-        Parser of rosbags: types of a definition and a name.
+        Parser of rosbags; see `Parse`.
     name : str
         ROS 1 or ROS 2 name of the type.
     text : str
@@ -55,11 +55,11 @@ def add_service(
     store : object
         Type store of rosbags, which is changed.
     parse : callable
-        Parser of rosbags.
+        Parser of rosbags; see `Parse`.
     name : str
         ROS 2 name of the service.
     request, response : str
-        Texts of their definitions.
+        Texts of the definitions of these parts.
     """
     event = (
         f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
@@ -99,11 +99,11 @@ def add_action(
     store : object
         Type store of rosbags, which is changed.
     parse : callable
-        Parser of rosbags.
+        Parser of rosbags; see `Parse`.
     name : str
         ROS 2 name of the action.
     goal, result, feedback : str
-        Texts of their definitions.
+        Texts of the definitions of these parts.
     """
     uuid = "unique_identifier_msgs/UUID goal_id"
     for part, text in (("Goal", goal), ("Result", result), ("Feedback", feedback)):
@@ -119,7 +119,7 @@ def add_action(
 
 
 def fill_store(store: Any, parse: Parse, distro: str, more: Mapping[str, str]) -> None:
-    """Register all types that a distribution of ROS 2 lacks in rosbags.
+    """Register all types of a ROS 2 distribution that rosbags lacks.
 
     Parameters
     ----------
@@ -149,7 +149,8 @@ def fill_store(store: Any, parse: Parse, distro: str, more: Mapping[str, str]) -
     }
     for name, parts in (ACTIONS | nav).items():
         add_action(store, parse, action_name(name), *parts)
-    # Hashes of types (REP-2011) depend on rosidl's names of kinds.
+    # Rename kinds of fields as rosidl does, because the hashes of types depend on the
+    # names.
     for name, (constants, fields) in store.fielddefs.items():
         store.fielddefs[name] = (
             constants,
@@ -160,7 +161,7 @@ def fill_store(store: Any, parse: Parse, distro: str, more: Mapping[str, str]) -
 def _as_rosidl(kind: Any) -> Any:
     """Return the kind of a field in the form that rosidl hashes.
 
-    ``char`` is ``uint8``, and messages of services are not in ``msg``.
+    rosidl has ``uint8`` for ``char``, and names of service messages without ``msg``.
     """
     if isinstance(kind, tuple):
         if kind and kind[0] == "char":

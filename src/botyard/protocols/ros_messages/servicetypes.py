@@ -26,9 +26,9 @@ class ServiceType:
     name : str
         Name, for example ``std_srvs/Empty``.
     request, response : str
-        Names of its messages.
+        Names of the types of request and response.
     md5 : str
-        MD5 sum of its definition (ROS 1).
+        MD5 sum of the service's definition, as in ROS 1.
     """
 
     name: str
@@ -67,7 +67,8 @@ def service_type(
 def _md5_text(text: str, definition: Callable[[str], tuple[str, str]]) -> str:
     """Return the text that is hashed for a service's MD5 sum.
 
-    Message types are replaced by their own sums, as in ROS 1's gentools.
+    In it, the names of message types are replaced by the types' MD5 sums, as in ROS 1's
+    gentools.
 
     Parameters
     ----------

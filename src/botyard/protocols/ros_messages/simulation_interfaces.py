@@ -1,8 +1,9 @@
 """Messages, services and actions of simulation_interfaces.
 
 Names of fields, their order and the constants are taken from the package's definitions
-(ros-simulation/simulation_interfaces). There are two lines of versions: 1.x (1.4, 1.5
-and 1.6 are equal) in Humble, Jazzy and Kilted, and 2.x (2.1) in Lyrical and Rolling.
+(ros-simulation/simulation_interfaces). There are two lines of versions: 1.x in Humble,
+Jazzy and Kilted, and 2.x in Lyrical and Rolling. The definitions are of 1.4, which
+equal 1.5 and 1.6, and of 2.1.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ def services(distro: str) -> Mapping[str, tuple[str, str]]:
 class Code(IntEnum):
     """Result codes.
 
-    Codes above 100 belong to single services, where equal numbers have different
-    meanings.
+    Codes above 100 belong to single services, so that different services use the same
+    number for different results.
     """
 
     FEATURE_UNSUPPORTED = 0

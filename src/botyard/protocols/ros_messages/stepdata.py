@@ -1,4 +1,4 @@
-"""Per-step cache of state rows and readings for the messages of all robots."""
+"""Cache of the state and the readings of all robots in one step, in the form of messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cloud:
     Attributes
     ----------
     key : (str, str, int)
-        Robot, kind and index, the key of its readings in `Fleet`.
+        Key of the sensor's readings in `Fleet`: robot, kind of sensor, and index.
     rays : Rays
         Rays of the sensor.
     """
@@ -46,8 +46,8 @@ class _Layout(NamedTuple):
     Attributes
     ----------
     spans : mapping
-        Sensors that were measured, each with its range of readings; see
-        `Fleet.measured`. With other sensors, a new layout is needed.
+        Sensors that have measured, each with first and end index of its readings; see
+        `Fleet.measured`. When other sensors measure, a new layout is needed.
     clouds : list of Cloud
         Point clouds of these sensors.
     places : (n,) int64
@@ -68,8 +68,7 @@ class _Layout(NamedTuple):
     def of(
         cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]
     ) -> _Layout:
-        """Return the layout of the clouds whose sensors were measured; there must be at
-        least one.
+        """Return the layout of the clouds whose sensors have measured, at least one.
 
         Parameters
         ----------
@@ -133,7 +132,7 @@ class StepData:
         self.forget_readings()
 
     def forget_readings(self) -> None:
-        """Invalidate the readings after a sensor was measured between steps."""
+        """Invalidate the readings after a sensor has measured between two steps."""
         self._measured = self._short = self._points = None
         self._views.clear()
 
@@ -218,9 +217,10 @@ class StepData:
         ]
 
     def measured(self, fleet: Fleet) -> tuple[int, Mapping[Hashable, tuple[int, int]]]:
-        """Return the layout's version, and the slices of measured sensors.
+        """Return the version of the layout of readings, and the slices of the sensors in it.
 
-        There are no slices if readings are rounded.
+        Only sensors that have measured in this step have a slice; there are no slices
+        if readings are rounded.
 
         Parameters
         ----------
@@ -230,9 +230,9 @@ class StepData:
         Returns
         -------
         tuple of (int, mapping)
-            Version, which increases when sensors change, and first and end index of the
-            readings of each sensor by its key. The same objects are returned until
-            `forget`.
+            Version, which increases when the list of sensors changes; and first and end
+            index of the readings of each sensor, by its key. The same objects are
+            returned until `forget`.
         """
         if self._measured is None:
             self._measured = fleet.layout, fleet.measured if fleet.is_exact else {}
@@ -243,7 +243,7 @@ class StepData:
     ) -> tuple[bytes, bytes]:
         """Return the bytes of a sensor's ranges and of its intensities, as float32.
 
-        With `inf`, infinities are set where `ScanArrays.is_open` is true.
+        Intensities are the strengths of echoes: 0 without an echo.
 
         Parameters
         ----------
@@ -252,9 +252,9 @@ class StepData:
         span : tuple of int
             First and end index of the sensor's readings, from `measured`.
         inf : bool
-            Whether a ray that meets nothing has an infinite range (REP-117).
+            Whether a ray without an echo has an infinite range (REP-117).
         range_min : float
-            Least range of the sensor, m; nearer readings become −∞ with `inf`.
+            Least range of the sensor, m; with `inf`, shorter readings become −∞.
         """
         ranges, seen = self._views.get(inf) or self._viewed(fleet, inf)
         a, b = 4 * span[0], 4 * span[1]
@@ -267,8 +267,8 @@ class StepData:
     def _viewed(self, fleet: Fleet, inf: bool) -> tuple[bytes, bytes]:
         """Return the bytes of the ranges and of the intensities of all sensors, float32.
 
-        Ranges are made with or without infinities. Both are kept until the readings
-        change.
+        With `inf`, rays without an echo have infinite ranges. The results are kept
+        until the readings change.
         """
         returns, short = fleet.readings[1], self._shortened(fleet)
         ranges = np.where(returns == 0, np.float32(np.inf), short) if inf else short
@@ -284,7 +284,7 @@ class StepData:
     def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
         """Return the points of a registered sensor, 12 bytes each.
 
-        None means that the sensor was not measured in this step, or readings are
+        None means that the sensor has not measured in this step, or that readings are
         rounded.
 
         Parameters
@@ -313,14 +313,15 @@ class StepData:
         """
         spans = self.measured(fleet)[1]
         laid = self._laid
-        # The layout stays the same as long as the same sensors are measured.
+        # The layout is valid as long as the same sensors measure.
         if laid is None or laid.spans is not spans:
             if not any(cloud.key in spans for cloud in self._clouds):
                 return {}
             laid = self._laid = _Layout.of(self._clouds, spans)
 
         rays = laid.rays
-        # One operation computes all clouds, which costs less than one for each.
+        # Compute all clouds in one array operation, which costs less than an operation
+        # for each.
         points = self._shortened(fleet)[laid.places][:, None] * rays.directions
         points += rays.origins
         # Rays without a hit have no point.

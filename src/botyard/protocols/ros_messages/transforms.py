@@ -1,4 +1,4 @@
-"""Topics with transforms, of all robots together or of each robot separately."""
+"""Topics ``tf`` and ``tf_static``, of all robots together or of each robot separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.types import Types
 
 TRANSFORMS: Final = "tf2_msgs/TFMessage"
-"""Type of both topics."""
+"""Message type of ``tf`` and ``tf_static``."""
 
 
 class Transforms:
@@ -111,7 +111,8 @@ class Transforms:
             Time of the present state.
         """
         robots = self._robots()
-        # The template depends on the frames of all robots.
+        # Make a new template if robots were added or removed, because it holds their
+        # frame ids.
         if self._quick is None or self._quick[0] != robots:
             pairs = [pair for robot in robots for pair in robot.frames.pairs]
             self._quick = robots, QuickTransforms(self._types, self._m, pairs)

@@ -11,7 +11,7 @@ EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
     # ROS 2 Lyrical has removed this type.
     "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",
-    # Packages of their own in all distributions.
+    # ackermann_msgs is a separate package, which rosbags lacks in all distributions.
     "ackermann_msgs/AckermannDrive": (
         "float32 steering_angle\nfloat32 steering_angle_velocity\nfloat32 speed\n"
         "float32 acceleration\nfloat32 jerk"

@@ -1,8 +1,9 @@
 """ROS message types: classes, encoding, definitions and MD5 sums.
 
-rosbags encodes them for ROS 1 (its own wire format) and ROS 2 (CDR). Messages are
-objects of the ROS 1 classes for all transports: they have all fields of the ROS 2
-types, plus ``header.seq``. A message is therefore built once, and encoded once per wire
+The library rosbags encodes messages for ROS 1 (its own wire format) and ROS 2 (CDR).
+Messages are objects of the ROS 1 classes for all transports: these classes have all
+fields of the ROS 2 types, plus ``header.seq``. A message is therefore built once, and
+encoded once for each wire
 format. Type names are ROS 1 names, such as ``nav_msgs/Odometry``.
 """
 
@@ -40,7 +41,7 @@ _NUMBERS: Final[Mapping[str, Any]] = {
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "geometry_msgs/msg/Quaternion": {"w": 1.0}
 }
-"""Default values in definitions of ROS 2, except zero; rosbags does not keep them."""
+"""Default values of fields in ROS 2's definitions, except zero, because rosbags drops them."""
 _CDR_ORDERS: Final = (b"\0\0", b"\0\1")
 """Headers of plain CDR: big-endian and little-endian. Source: DDSI-RTPS 2.5, table 10.3."""
 
@@ -48,7 +49,7 @@ _CDR_ORDERS: Final = (b"\0\0", b"\0\1")
 LATER_FIELDS: Final[Mapping[str, Mapping[str, float]]] = {
     "sensor_msgs/Range": {"variance": 0.0}
 }
-"""Numbers that newer distributions of ROS 2 have added to types, with their default."""
+"""Fields of numbers that newer distributions of ROS 2 have added to types, with their defaults."""
 
 
 class Types:
@@ -83,8 +84,8 @@ class Types:
             # as they are used here.
             "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
         }
-        # Otherwise a wrong distribution would only become apparent by unreadable
-        # messages.
+        # Check the name here: a wrong distribution would otherwise only show in
+        # unreadable messages.
         if distro not in stores:
             raise WorldError(
                 f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"'
@@ -102,7 +103,7 @@ class Types:
             add_type(self._one, self._parse, f"{name}Request", request)
             add_type(self._one, self._parse, f"{name}Response", response)
 
-        # Each new subscriber needs a definition, which takes long to make.
+        # Keep definitions: each new subscriber needs one, and making it takes long.
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
@@ -161,7 +162,7 @@ class Types:
     def begins_with_header(self, name: str) -> bool:
         """Return whether messages of a type start with a std_msgs/Header.
 
-        ROS 1's publishers set its ``seq``.
+        In such messages, publishers of ROS 1 set the header's ``seq``.
 
         Parameters
         ----------
@@ -207,7 +208,8 @@ class Types:
             for field, kind in fields.items()
         }
         message = self._one.types[full(name)](**filled)
-        # The encoder of ROS 2 takes these from the object, the one of ROS 1 ignores them.
+        # Set newer fields as attributes: ROS 2's encoder reads them, ROS 1's ignores
+        # them.
         for field, usual in later.items():
             setattr(message, field, float(values.get(field, usual)))
         return message
@@ -264,7 +266,7 @@ class Types:
         return self._two
 
     def __getitem__(self, name: str) -> Any:
-        """Return the class of a type.
+        """Return the message class of a type, by its ROS 1 name.
 
         Raises
         ------
@@ -336,8 +338,8 @@ class Types:
         ----------
         data : bytes
             CDR of either byte order, with its 4-byte header. Bytes behind the message
-            are ignored, as Fast CDR and Cyclone DDS do: rclpy's ``serialize_message``
-            returns as many bytes as the message can have at most.
+            are ignored, as in Fast CDR and Cyclone DDS, because rclpy's
+            ``serialize_message`` may append unused bytes.
         name : str
             Type of the message.
 
@@ -387,8 +389,9 @@ class Types:
         Returns
         -------
         list of (str, tuple)
-            Names, and kinds as pairs: 1 base type, 2 message, 3 array or 4 sequence,
-            with the details. Source: rosbags, ``Nodetype``.
+            Names and kinds. A kind is a pair: 1 base type, 2 message, 3 array or 4
+            sequence; and details such as the type's name. Source: rosbags,
+            ``Nodetype``.
 
         Raises
         ------
@@ -418,7 +421,7 @@ class Types:
     def definition2(self, name: str) -> str:
         """Return the full ROS 2 definition of a message, request or response.
 
-        It is empty for parts of actions.
+        The result is empty for the parts of an action.
 
         Parameters
         ----------
@@ -443,14 +446,15 @@ class Types:
         if kind == "action":
             return ""
         as_message = (
-            # rosbags generates definitions of messages only.
+            # rosbags generates definitions of messages only, so register the part of a
+            # service as a message for a moment.
             f"{package}/msg/{plain}"
         )
         store.fielddefs[as_message] = store.fielddefs[full(name)]
         try:
             return str(store.generate_msgdef(as_message, ros_version=2)[0])
         finally:
-            # The entry is temporary: it must not be found as a separate type.
+            # Remove the entry, so that it is not found as a type of its own.
             del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
@@ -502,15 +506,13 @@ class Types:
     def _zero(self, kind: Any, filled: Callable[[str], Any] | None = None) -> Any:
         """Return the default value of a field.
 
-        Kinds are numbered as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
-        `filled` makes nested messages; without it they are ROS 2 messages.
-
         Parameters
         ----------
         kind : object
             Kind of the field, as in `fields`.
         filled : callable, optional
-            Makes a nested message from the name of its type.
+            Makes a nested message from the name of its type; by default a ROS 2
+            message.
         """
         sort, what = int(kind[0]), kind[1]
         if sort == 1:
@@ -537,7 +539,7 @@ class Types:
     def hash(self, name: str) -> str:
         """Return the ``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011).
 
-        It is empty for Humble, which has no hashes.
+        The result is empty for Humble, which has no hashes.
 
         Parameters
         ----------
@@ -614,8 +616,8 @@ def types(distro: str = "jazzy") -> Types:
     Parameters
     ----------
     distro : str
-        Distribution of ROS 2. Callers share the result, also types that `Types.learn`
-        adds.
+        Distribution of ROS 2. All callers share the result, with types that
+        `Types.learn` adds.
 
     Raises
     ------
