@@ -8,7 +8,7 @@ from typing import Final
 PORT: Final = 8765
 """Default port of Foxglove."""
 SUBPROTOCOLS: Final = ("foxglove.sdk.v1", "foxglove.websocket.v1")
-"""WebSocket subprotocols of clients; the second is for clients from before 2025.
+"""WebSocket subprotocols that clients request, with the same messages.
 
-The messages are the same.
+Clients from before 2025 request the second one.
 """

@@ -9,7 +9,7 @@ from botyard.protocols.foxglove import operations as op
 
 C_contra = TypeVar("C_contra", contravariant=True)
 Answer = Callable[[bool, Any], None]
-"""Callback with the end of a service call: success, and the response's bytes or an error text."""
+"""Callback for the end of a service call: (True, bytes of the response) or (False, error text)."""
 
 
 class Bus(Protocol[C_contra]):
@@ -20,7 +20,7 @@ class Bus(Protocol[C_contra]):
 
     @property
     def session_id(self) -> str:
-        """Id that differs from run to run; clients drop their data when it changes."""
+        """Id that differs from run to run; clients drop the data of another run."""
         ...
 
     @property
@@ -83,7 +83,7 @@ class Bus(Protocol[C_contra]):
         ...
 
     def call(self, client: C_contra, call: op.ServiceCall, answer: Answer) -> None:
-        """Call a service; `answer` is called once, now or later, unless this raises.
+        """Call a service; `answer` is called once, now or later, unless this call raises an error.
 
         Parameters
         ----------

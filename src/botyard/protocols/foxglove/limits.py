@@ -12,9 +12,9 @@ MAX_WAITING: Final = 16 << 20
 The newest message is kept whatever its size.
 """
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""Limit of the queued messages, and of the answers, of one address, bytes.
+"""Limit of the queued messages of one address, and of its answers, bytes.
 
-Each client has an equal part.
+The clients of an address have equal parts of it.
 """
 MAX_ANSWERS: Final = 1000
 """Limit of a client's queued answers; beyond it, the client is disconnected."""

@@ -18,18 +18,18 @@ from botyard.errors import PeerError
 from botyard.names import shown
 
 MESSAGE_DATA: Final = 1
-"""Opcode of a message.
+"""Opcode of a message of a topic.
 
-Server: opcode, subscription id (uint32), time (uint64, ns), payload. Client: opcode,
-channel id (uint32), payload.
+Layout from the server: opcode, subscription id (uint32), time (uint64, ns), payload.
+Layout from a client: opcode, channel id (uint32), payload.
 """
 TIME: Final = 2
-"""Opcode of the server's time: opcode, time (uint64, ns)."""
+"""Opcode of a message with the server's time. Layout: opcode, time (uint64, ns)."""
 SERVICE_CALL: Final = 2
 """Opcode of a client's service call.
 
-Opcode, service id (uint32), call id (uint32), length of the encoding's name (uint32),
-the name, payload.
+Layout: opcode, service id (uint32), call id (uint32), length of the encoding's name
+(uint32), the name, payload.
 """
 SERVICE_RESPONSE: Final = 3
 """Opcode of the server's response to a call, with the same layout as `SERVICE_CALL`."""
@@ -41,8 +41,7 @@ _CHANNEL: Final = struct.Struct("<BI")
 
 
 MAX_NAME: Final = 256
-"""Longest name of a topic, encoding, schema or parameter, and longest id, characters.
-"""
+"""Longest name of a topic, encoding, schema or parameter, and longest id, characters."""
 MAX_URI: Final = 2000
 """Longest address of an asset, characters."""
 
@@ -159,8 +158,8 @@ class UnsubscribeGraph(Operation, tag="unsubscribeConnectionGraph"):
     """Operation: end the subscription to the graph."""
 
 
-# Declared although the server does not offer files, so that a client that requests a
-# file gets the reason and not a parse error.
+# The server offers no files. The operation is declared so that a client that requests a
+# file gets this reason, instead of a parse error.
 class FetchAsset(Operation, tag="fetchAsset"):
     """Operation: request a file; this server refuses it and does not announce ``assets``."""
 
@@ -307,15 +306,15 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
             return ServiceCall(
                 service,
                 call,
-                # An invalid name of an encoding is refused later, with an answer to the
-                # call.
+                # Accept an invalid name here: the call is refused later, with an
+                # answer.
                 data[_CALL.size : end].decode("utf-8", "replace"),
                 data[end:],
             )
 
     raise PeerError(
-        "foxglove: expected a message or a service call, found "
-        f"{shown(data[:16].hex())} ({len(data)} bytes)"
+        "foxglove: expected a binary message with the opcode 1 (message) or 2 (service "
+        f"call) and complete fields, found {shown(data[:16].hex())} ({len(data)} bytes)"
     )
 
 
@@ -338,7 +337,7 @@ def message_head(subscription: int, time_ns: int) -> bytes:
     Parameters
     ----------
     subscription : int
-        The client's id of its subscription, uint32; see `is_id`.
+        Id that the client has chosen for its subscription, uint32; see `is_id`.
     time_ns : int
         Time of the message, ns.
 

@@ -1,8 +1,8 @@
 """Sans-I/O session of one client of Foxglove's WebSocket protocol.
 
 Errors are sent to the client as a status, which Foxglove shows in its list of problems.
-No input ends the connection. A client that does not read costs at most `MAX_WAITING`:
-the newest messages of each topic are kept.
+No input ends the connection. For a client that does not read, at most `MAX_WAITING`
+bytes of messages wait: the newest messages of each topic are kept.
 """
 
 from __future__ import annotations
@@ -146,14 +146,13 @@ class FoxgloveSession:
             self._answer_size -= len(answer)
             return answer
 
-        # The loop above has sent the last answers. Changes are reported only while the
-        # connection is open.
+        # A closed session still sends its answers, but nothing else.
         if self.is_closed:
             return b""
         news = self._news()
         if news:
             return news
-        # The time is sent before messages, so that Foxglove can place them in time.
+        # Send the time before messages, because Foxglove shows messages relative to it.
         if self._time != self._time_sent:
             self._time_sent = self._time
             return op.time_message(self._time)
@@ -239,7 +238,7 @@ class FoxgloveSession:
     # -- calls of the bus
 
     def deliver(self, channel: int, data: bytes, time_ns: int, queue: int) -> None:
-        """Queue a message of a subscribed channel; at most `queue` messages of it may wait.
+        """Queue a message of a subscribed channel, of which at most `queue` messages may wait.
 
         Parameters
         ----------
@@ -256,9 +255,9 @@ class FoxgloveSession:
         if to is None:
             return
         data = op.message_head(to.id, time_ns) + data
-        # The oldest message of the topic makes room for the new one.
+        # Drop the oldest message of the topic if its queue is full.
         if len(to.queue) >= max(1, queue):
-            # The new message takes the place of the oldest message in the order.
+            # The topic keeps its place in the order of sending.
             self._size -= len(to.queue.popleft())
         else:
             self._order.append(to)
@@ -297,9 +296,9 @@ class FoxgloveSession:
             self._wake()
 
     def parameters_changed(self) -> None:
-        """Note that parameters may have changed.
+        """Schedule a check for changed parameters.
 
-        The client gets those changed parameters to which it has subscribed.
+        The client gets the changed parameters to which it has subscribed.
         """
         if self._followed is None or self._followed:
             self._parameters_stale = True
@@ -315,7 +314,7 @@ class FoxgloveSession:
         ]
 
     def connections_changed(self) -> None:
-        """Note that publishers, subscribers or services have changed.
+        """Schedule an update of publishers, subscribers and services.
 
         A client that has subscribed to the graph gets the difference.
         """
@@ -388,8 +387,8 @@ class FoxgloveSession:
                 f"foxglove: subscribe: subscription {wish.id} already exists"
             )
 
-        # One subscription for each channel is enough for Foxglove, and keeps delivery
-        # simple.
+        # Refuse a second subscription: Foxglove needs only one for each channel, and
+        # delivery is simpler.
         if wish.channel_id in self._by_channel:
             raise PeerError(
                 f"foxglove: subscribe: channel {wish.channel_id} already has a subscription"
@@ -452,7 +451,7 @@ class FoxgloveSession:
             raise PeerError(f"foxglove: advertise: channel {channel.id} already exists")
 
         self._keep(_room_of(channel))
-        # A warning only: a subscriber may appear later.
+        # Only warn, because a subscriber may appear later.
         if not self._bus.listens(channel.topic):
             self.status(
                 Level.WARNING,
@@ -464,7 +463,7 @@ class FoxgloveSession:
     def _unadvertise(self, ident: int) -> None:
         found = self._advertised.pop(ident, None)
         if found is None:
-            raise PeerError(f"unadvertise: channel {ident} is not advertised")
+            raise PeerError(f"foxglove: unadvertise: channel {ident} is not advertised")
         self._account.give_back(_room_of(found))
 
     def _publish(self, message: op.ClientMessage) -> None:
@@ -475,7 +474,7 @@ class FoxgloveSession:
 
     def _call(self, call: op.ServiceCall) -> None:
         key = call.service, call.call
-        # The closure keeps no payload, which may be large.
+        # Keep the call for the answer without its payload, which may be large.
         asked = msgspec.structs.replace(call, payload=b"")
 
         def answer(is_good: bool, found: Any) -> None:
@@ -495,7 +494,7 @@ class FoxgloveSession:
                 f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}",
             )
         elif key in self._calls:
-            self._failed(call, "a call with this id is not answered yet")
+            self._failed(call, f"the call with the id {call.call} is not answered yet")
         elif len(self._calls) >= MAX_CALLS:
             self._failed(call, f"expected at most {MAX_CALLS} unanswered calls")
         elif not self._account.take(ENTRY_BYTES):
@@ -532,12 +531,12 @@ class FoxgloveSession:
         self, parameters: Sequence[op.Parameter], ident: str | None
     ) -> None:
         self._each(lambda p: self._bus.set_parameter(self, p), parameters[:MAX_LISTED])
-        # Without an id the client does not wait for an answer.
+        # A request without an id needs no answer.
         if ident is not None:
             self._tell_parameters([p.name for p in parameters], ident)
 
     def _follow(self, names: Sequence[str]) -> None:
-        # The client gets only changes that follow its subscription.
+        # Remember the present values, so that the client gets only later changes.
         self._known = {name: p.value for name, p in self._bus.parameters(self).items()}
         if not names:
             self._forget_names()

@@ -11,12 +11,12 @@ class Subscription:
     Attributes
     ----------
     id : int
-        The client's id of the subscription.
+        Id that the client has chosen for the subscription.
     channel : int
         Id of the channel.
     queue : deque of bytes
-        Messages with their heads, oldest first. Each message also has its place in the
-        order of all messages of the session.
+        Waiting messages with their heads, oldest first. The session lists each waiting
+        message also in the order of sending.
     """
 
     __slots__ = ("channel", "id", "queue")

@@ -33,7 +33,8 @@ class Assembler:
     Parameters
     ----------
     keep : callable
-        Reserves a number of bytes for the client, or raises a `PeerError`.
+        Reserves a number of bytes in the client's memory account, or raises a
+        `PeerError`.
     forget : callable
         Releases a number of bytes.
     """
@@ -70,7 +71,7 @@ class Assembler:
 
         partial = self._partial.get(piece.id)
         if partial is None or partial.total != total:
-            # Clients that leave operations incomplete must not fill the memory.
+            # Limit the incomplete operations, which would otherwise fill the memory.
             while len(self._partial) >= MAX_PARTIAL:
                 self._drop(next(iter(self._partial)))
             # Another total means that a new operation uses the same id.
@@ -81,7 +82,7 @@ class Assembler:
         if piece.num not in partial.pieces:
             room = cost(piece.data)
             self._keep(room)
-            # Characters of the operation; `room` is its memory in bytes.
+            # `size` counts characters, `room` the bytes of memory.
             partial.size += len(piece.data)
             partial.room += room
             partial.pieces[piece.num] = piece.data

@@ -9,7 +9,7 @@ from botyard.protocols.rosbridge import operations as op
 
 C_contra = TypeVar("C_contra", contravariant=True)
 Answer = Callable[[bool, Any], None]
-"""Callback with the end of a service call: success, and the response's values or an error text."""
+"""Callback for the end of a service call: (True, values of the response) or (False, error text)."""
 
 
 class Bus(Protocol[C_contra]):
@@ -28,8 +28,8 @@ class Bus(Protocol[C_contra]):
         client : C
             Session that gets the messages.
         topic : str
-            Name as the client writes it. ``odom`` and ``/odom`` are one topic, but each
-            client expects its own spelling.
+            Name as the client writes it. ``odom`` and ``/odom`` name the same topic,
+            but each client expects its own spelling in messages.
         type_name : str
             Type that the client expects; empty for any.
         """
@@ -93,8 +93,9 @@ class Bus(Protocol[C_contra]):
     ) -> Callable[[], None]:
         """Call a service by an operation of `size` bytes.
 
-        `answer` is called once, now or later, unless this raises. Returns a function
-        that abandons the call; call it when no caller waits for the answer any more.
+        `answer` is called once, now or later, unless this call raises an error. Return
+        a function that abandons the service call, for the case that the client no
+        longer waits for it.
 
         Parameters
         ----------
@@ -150,8 +151,8 @@ class Bus(Protocol[C_contra]):
     def send_goal(self, client: C_contra, request: op.SendActionGoal) -> None:
         """Send a goal to an action.
 
-        Unless this raises, `RosbridgeSession.goal_feedback` is called any number of
-        times, and then `goal_ended` once.
+        Unless this call raises an error, `RosbridgeSession.goal_feedback` is called any
+        number of times, and then `goal_ended` once.
 
         Parameters
         ----------

@@ -94,8 +94,7 @@ def _array(values: NDArray[Any]) -> bytes:
     values : (n,) array
         Numbers or booleans.
     """
-    # The arrays are little-endian, which nearly all clients read without swapping
-    # bytes.
+    # Send little-endian numbers, which nearly all clients read without swapping bytes.
     kind = values.dtype.newbyteorder("<").str
     data: bytes = values.astype(kind, copy=False).tobytes()
     if kind == "|u1":
@@ -121,8 +120,8 @@ def _put(value: Any, add: Callable[[bytes], object]) -> None:
     TypeError
         The value holds another type.
     """
-    # The exact types are compared, the most frequent first: for isinstance, a bool
-    # would also be an int.
+    # Compare exact types, the most frequent first: with isinstance, a bool would be an
+    # int.
     kind = type(value)
     if kind is float:
         add(_FLOAT64 + _DOUBLE(value))

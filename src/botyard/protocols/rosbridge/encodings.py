@@ -18,7 +18,7 @@ from botyard.protocols.rosbridge.values import json_of
 
 COMPRESSIONS: Final = ("none", "png", "cbor", "cbor-raw")
 MIN_FRAGMENT: Final = 64
-"""Smallest size of a fragment, characters, because each fragment costs a message."""
+"""Smallest size of a fragment, characters: each fragment is a message and has its cost."""
 
 Wire = str | bytes
 """WebSocket message: text or bytes."""
@@ -57,9 +57,8 @@ def png_of(data: bytes) -> bytes:
     )
 
     header = struct.pack(
-        # 8 bits a sample, RGB.
-        # Colour type 2 is RGB; the last three zeros are the only compression and filter
-        # methods, and no interlacing.
+        # After width and height: 8 bits for each sample; colour type 2, RGB; and 0 for the
+        # only compression and filter methods, and for no interlacing.
         ">IIBBBBB",
         width,
         height,
@@ -107,7 +106,7 @@ def _text_or_png(text: bytes, compression: str) -> str:
 
 
 class Outgoing:
-    """Message of a topic, converted once, and encoded once per name and compression.
+    """Message of a topic, encoded only once for each spelling of the topic and compression.
 
     Parameters
     ----------
@@ -154,7 +153,8 @@ class Outgoing:
         str or bytes
             WebSocket message. Clients with the same name and compression share it.
         """
-        # A topic has many clients, and encoding takes longer than sending.
+        # Keep encoded forms: a topic may have many clients, and encoding takes longer
+        # than sending.
         key = topic, compression
         found = self._made.get(key)
         if found is None:

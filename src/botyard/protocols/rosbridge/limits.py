@@ -7,7 +7,7 @@ from typing import Final
 MAX_MESSAGE: Final = 1 << 20
 """Longest operation of a client, bytes, whole or in fragments.
 
-A longer operation is refused unread, with an error.
+A longer operation is refused without parsing, and the client gets an error.
 """
 MAX_FRAME: Final = 4 << 20
 """Longest WebSocket message, bytes; a longer message ends the connection.

@@ -23,7 +23,7 @@ MAX_QUEUE: Final = 100
 MAX_THROTTLE_MS: Final = 3_600_000
 """Longest throttle interval of a subscription, ms."""
 MAX_TEXT: Final = 200
-"""Longest part of an invalid operation in a message, characters."""
+"""Longest quotation of an invalid operation in an error message, characters."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 # Libraries use texts or counters, and some of them write counters as floats.
@@ -71,7 +71,7 @@ class Subscribe(Operation, tag="subscribe"):
     throttle_rate : float or None
         Shortest interval of messages, ms, despite its name.
     queue_length : int or None
-        Messages that may wait for the throttle; 0 keeps the newest alone.
+        Number of messages that may wait because of `throttle_rate`; 0 drops them.
     fragment_size : int or None
         Longest piece of a message, characters; None for whole messages.
     compression : str or None
@@ -145,7 +145,7 @@ class SendActionGoal(Operation, tag="send_action_goal"):
 
 
 class CancelActionGoal(Operation, tag="cancel_action_goal"):
-    """Cancellation of the goal with this id."""
+    """Cancellation of the goal that the client has sent with the same `id`."""
 
     action: Name
 
@@ -164,14 +164,14 @@ class UnadvertiseAction(Operation, tag="unadvertise_action"):
 
 
 class ActionFeedback(Operation, tag="action_feedback"):
-    """Feedback of the goal with this id."""
+    """Feedback of the goal that the client has received with the same `id`."""
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
     values: Any = None
 
 
 class ActionResult(Operation, tag="action_result"):
-    """Result of the goal with this id: values, or an error text if `result` is false."""
+    """Result of the goal with the same `id`: values, or an error text if `result` is false."""
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
     # The states of action_msgs/GoalStatus, UNKNOWN (0) to ABORTED (6).
@@ -244,9 +244,9 @@ W = TypeVar("W", CallService, SendActionGoal)
 
 
 def kept(request: W) -> W:
-    """Return a call or goal without its arguments, to be kept until it is answered.
+    """Return a copy of a call or goal without its arguments, to be kept until it is answered.
 
-    The arguments are passed on, and may be large.
+    The arguments may be large, and are needed only when the request is passed on.
 
     Parameters
     ----------
@@ -289,8 +289,8 @@ def read_operation(data: bytes) -> AnyOperation:
     try:
         # Python's reader accepts NaN and Infinity, which msgspec refuses.
         found = json.loads(data)
-        # This finds texts that are not valid Unicode, which only Python's reader
-        # accepts.
+        # Python's reader accepts texts that are not valid Unicode; encoding them raises
+        # an error.
         msgspec.json.encode(found)
         operation: AnyOperation = msgspec.convert(found, AnyOperation)
         return operation

@@ -1,8 +1,8 @@
 """Queues of one client of rosbridge.
 
-They hold answers, and the messages of its subscriptions with throttling and queues. All
-queues are bounded: a client that does not read costs at most `MAX_WAITING`, and the
-oldest messages are dropped.
+They hold answers, and the messages of the client's subscriptions with their throttling.
+All queues are bounded: for a client that does not read, at most `MAX_WAITING` of
+messages wait, and the oldest messages are dropped.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ MAX_WAITING: Final = 16 << 20
 The newest message is kept whatever its size.
 """
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""Limit of the queued messages, and of the answers, of one address.
+"""Limit of the queued messages of one address, and of its answers, characters and bytes.
 
-Each client has an equal part.
+The clients of an address have equal parts of it.
 """
 MAX_ANSWERS: Final = 1000
 """Limit of a client's queued answers; beyond it, the client is disconnected."""
 MAX_FEEDBACK: Final = 100
-"""Number of queued answers from which a client gets no feedback of its goals."""
+"""Number of queued answers from which on a client gets no more feedback of its goals."""
 MAX_ANSWER_SIZE: Final = 16 << 20
 """Limit of a client's queued answers, characters and bytes."""
 MAX_REQUEST_SIZE: Final = 8 << 20
 """Limit of the queued calls and goals for a client that serves them.
 
-One address has a quarter of it, and always one request. Beyond the limit, calls and
-goals fail, but the serving client stays connected.
+The callers of one address have a quarter of it; one request always fits. Beyond the
+limit, calls and goals fail, but the serving client stays connected.
 """
 SLACK: Final = 0.1
 """Fraction of the throttle interval by which a message may be early.
 
-Steps of the world are not exactly regular.
+It allows for steps of the world at slightly irregular times.
 """
 
 
@@ -100,7 +100,7 @@ class Subscription:
         )
 
     def add(self, request: Subscribe, most: int) -> bool:
-        """Add or replace a subscription; return whether there was room.
+        """Add or replace a subscription; return False if the limit `most` is reached.
 
         Parameters
         ----------
@@ -117,12 +117,12 @@ class Subscription:
         return True
 
     def remove(self, ident: Id) -> None:
-        """Remove the subscription with an id, or all for None.
+        """Remove the subscription with an id, or with None all subscriptions.
 
         Parameters
         ----------
         ident : str, int, float or None
-            Id of the subscription. An unknown one is ignored.
+            Id of the subscription. An unknown id is ignored.
         """
         if ident is None:
             self._chosen.clear()
@@ -169,9 +169,7 @@ class Outbox:
         self._account = account
         self._newest = 0
         self._answers: deque[tuple[Wire, int, str | None]] = deque()
-        """Answers, each with its fragment size, and requests of other clients, each
-        with its source.
-        """
+        """Answers with their fragment sizes, and requests of other clients with their addresses."""
         self._requests = Shares(MAX_REQUEST_SIZE)
         self._request_count = 0
         self._answer_size = 0
@@ -183,7 +181,7 @@ class Outbox:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether more answers wait than a client may leave unread."""
+        """Whether so many answers wait that the client must be disconnected."""
         return (
             len(self._answers) - self._request_count > MAX_ANSWERS
             or self._answer_size - self._newest > self._most(MAX_ANSWER_SIZE)
@@ -223,14 +221,15 @@ class Outbox:
             Longest piece, characters; bytes are sent whole.
         """
         self._answers.append((wire, fragment, None))
-        # The newest answer is not counted, because a single answer may be long.
+        # `is_overfull` does not count the newest answer, because a single answer may be
+        # long.
         self._newest = len(wire)
         self._answer_size += len(wire)
 
     def request(self, wire: Wire, whose: str) -> bool:
-        """Add a request of another client; return whether there was room.
+        """Add a request of another client; return False if there is no room.
 
-        Its size counts towards the limit of the address of the client that sent it.
+        The size of the request counts towards the limit of the other client's address.
 
         Parameters
         ----------
@@ -246,7 +245,7 @@ class Outbox:
         return True
 
     def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
-        """Return whether throttling lets a message pass at once or later.
+        """Return whether throttling does not drop a message: it is sent now or later.
 
         A message of a latched topic always passes, because it may be the last one.
 
@@ -265,7 +264,7 @@ class Outbox:
         return not to.held and now >= to.due - SLACK * to.throttle
 
     def add(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
-        """Add a message; `most` messages of its topic may wait for the client to read.
+        """Add a message of a topic, of which `most` messages may wait for the client to read.
 
         Parameters
         ----------
@@ -291,11 +290,13 @@ class Outbox:
         self._make_room()
 
     def _send(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
-        # The due time follows the earlier one, so that the average rate is kept.
+        # Add the interval to the last due time, not to `now`, so that the average rate
+        # is kept.
         if to.throttle:
             to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
         if len(to.queue) >= max(1, most, to.length):
-            # The new message takes the place of the oldest message in the order.
+            # The queue is full: the new message replaces the oldest one in the order of
+            # sending.
             self._size -= len(to.queue.popleft())
         else:
             # One entry for each queued message keeps the order over all topics.
@@ -335,8 +336,8 @@ class Outbox:
         self._held.pop(to, None)
         if to.queue:
             to.queue.clear()
-            # This is rare, so a search is cheaper than an index that each message must
-            # update.
+            # Subscriptions rarely end, so this search is cheaper than an index for each
+            # message.
             self._order = deque(s for s in self._order if s is not to)
 
     @property
@@ -345,7 +346,7 @@ class Outbox:
         return min((s.due for s in self._held), default=None)
 
     def release(self, now: float) -> None:
-        """Move delayed messages that are due to the messages that wait for the client.
+        """Move delayed messages that are now due to the queue of messages to send.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ from botyard.protocols.rosbridge.outbox import Outbox, Subscription
 from botyard.protocols.shares import Account, Shares, cost
 
 LEVELS: Final = ("none", "error", "warning", "info")
-"""Levels of status messages: a client gets its level and the levels before it."""
+"""Levels of status messages. A client gets messages of its level and of the levels before it."""
 _FULL: Final = (
     "the memory limit is reached: a client has at most "
     f"{MAX_KEPT} bytes, an address four times as much"
@@ -184,9 +184,9 @@ class RosbridgeSession:
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Queue a message of a subscribed topic; at most `queue` messages of it may wait.
+        """Queue a message of a subscribed topic, of which at most `queue` messages may wait.
 
-        It is encoded only if throttling lets it pass.
+        A message is encoded only if throttling does not drop it.
 
         Parameters
         ----------
@@ -246,7 +246,8 @@ class RosbridgeSession:
         values : dict
             Fields of the request as plain values.
         caller : RosbridgeSession
-            Session of the client that calls. Its address pays for the queue.
+            Session of the client that calls. The queued request counts towards the
+            limit of its address.
 
         Raises
         ------
@@ -385,8 +386,8 @@ class RosbridgeSession:
             try:
                 self._bus.subscribe(self, request.topic, request.type or "")
             except BotyardError:
-                # The subscription is stored first, because the bus may deliver a
-                # latched message at once.
+                # Undo the subscription. It was stored first, because the bus may
+                # deliver a latched message at once.
                 del self._subscriptions[request.topic]
                 self.forget(found.size)
                 raise
@@ -429,7 +430,7 @@ class RosbridgeSession:
             request.args,
             cost(request.service, request.id, request.compression),
         )
-        # The closure keeps no arguments, which may be large.
+        # Keep the call for the answer without its arguments, which may be large.
         del request
 
         def answer(is_good: bool, values: Any) -> None:
@@ -501,7 +502,7 @@ class RosbridgeSession:
     ) -> None:
         """Send the result of a goal.
 
-        If there was no goal, `is_good` is false, and `values` is an error text.
+        If the goal was refused, `is_good` is false, and `values` is an error text.
 
         Parameters
         ----------
@@ -556,7 +557,8 @@ class RosbridgeSession:
             Longest piece, characters, at least `MIN_FRAGMENT`; None or 0 for a whole
             answer.
         instead : dict, optional
-            Fields of a short answer in place of a long one.
+            Fields that make a long answer a short one, by replacing fields of the same
+            names.
         """
         if ident is not None:
             said["id"] = ident

@@ -28,9 +28,9 @@ Read = Callable[[Any, str], Any]
 
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 """Largest number of a float32."""
-# Peers may send very long values.
+# Clients may send very long values, so limit quotations.
 MAX_TEXT: Final = 60
-"""Longest part of an invalid value in a message, characters."""
+"""Longest quotation of an invalid value in an error message, characters."""
 _BASE, _MESSAGE, _ARRAY = 1, 2, 3
 """Kinds of fields, as rosbags numbers them; 4 is a sequence."""
 _TIME, _DURATION, _HEADER = (
@@ -39,7 +39,7 @@ _TIME, _DURATION, _HEADER = (
     "std_msgs/msg/Header",
 )
 FILLER: Final = "structure_needs_at_least_one_member"
-"""Field of types without fields (rosidl), which rosbridge does not show."""
+"""Field that rosidl adds to types without fields, and that rosbridge does not show."""
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     **{f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
@@ -110,21 +110,18 @@ class Values:
     types : Types
         Message types of the distribution.
     now : callable
-        Returns the present time, for stamps that a client leaves out.
+        Returns the present time, for time stamps that a client leaves out.
     """
 
     def __init__(self, types: Types, now: Callable[[], Stamp]) -> None:
         self._types = types
         self._now = now
-        # Converters are built once for each type, because looking up its fields is
-        # slow.
+        # Build the converter of a type once, because looking up its fields is slow.
         self._plain: dict[str, Plain] = {}
         self._read: dict[str, Read] = {}
 
     def plain(self, message: Any, name: str) -> dict[str, Any]:
         """Return a message as dictionaries, lists and NumPy arrays.
-
-        The message may be of any class with the fields of the ROS 2 type.
 
         Parameters
         ----------
@@ -218,9 +215,7 @@ class Values:
         return plain
 
     def _plain_of(self, kind: Any) -> Plain | None:
-        """Return the function that converts a field's value to a plain value; None if
-        no conversion is needed.
-        """
+        """Return the function that converts a field's value to a plain value, or None."""
         sort, what = int(kind[0]), kind[1]
         if sort == _BASE:
             return None
@@ -270,8 +265,8 @@ class Values:
 
             for field in stamped:
                 if field not in found:
-                    # The missing header is read from an empty object, so that it gets
-                    # the present time.
+                    # A missing header gets the present time, as if it were an empty
+                    # object.
                     found[field] = parts[field]({}, field)
 
             if name == _HEADER and "stamp" not in found:
@@ -405,7 +400,7 @@ def _real(value: Any, where: str) -> float:
 
 
 def _single(value: Any, where: str) -> float:
-    """Convert a plain value to a number that a float32 can hold; infinities and NaN pass."""
+    """Convert a plain value to a number that fits into a float32, or is infinite or NaN."""
     number = _real(value, where)
     if MAX_FLOAT32 < abs(number) < math.inf:
         raise _wrong(where, "a number that a float32 holds", value)
