@@ -538,7 +538,7 @@ def test_no_arguments_raise_out_of_the_check(method: str, args: list[object]) ->
         ("setParam", ("/n", 5, 5), "argument 2: expected the key"),
         ("setParam", ("/n", "k" * 2000, 5), "argument 2"),
         ("registerPublisher", ("/n\x1b[2J", "/t", "a/B", URI), "argument 1"),
-        ("getPid", (), "expected 1 arguments, found 0"),
+        ("getPid", (), "expected at least 1 and at most 1 arguments, found 0"),
         ("getPid", ("/n", 1, 2), "found 3"),
         ("__init__", (), "expected a method of the API"),
         ("call", ("getPid", ()), "expected a method of the API"),

@@ -5,5 +5,6 @@ from typing import Final
 MASTER_PORT: Final = 11311
 """Default port of a master.
 
-It is defined here, because help texts of options show it also in runs without ROS.
+It is defined in this module, which imports nothing, because help texts of options need
+it also in runs without ROS.
 """

@@ -20,14 +20,14 @@ MAX_NAME: Final = 256
 """Longest name of a node, topic, service or type, characters."""
 MAX_KEY: Final = 1024
 """Longest key of a parameter, characters."""
-# \Z in place of $, which also matches before a line break at the end.
+# Use \Z, because $ also matches before a line break at the end.
 _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
 Check = Callable[[Any], Any]
-"""Check of an argument: returns it, possibly shortened.
+"""Function that validates an argument, and returns it, possibly shortened.
 
-Raises PeerError with the expected form.
+It raises a PeerError that states the expected form.
 """
 
 
@@ -36,7 +36,7 @@ def _is_text(value: object, limit: int) -> bool:
 
 
 def caller(value: Any) -> str:
-    """Validate the caller's id, which is only displayed.
+    """Validate the caller's name, which is only displayed.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ def caller(value: Any) -> str:
     """
     if not _is_text(value, MAX_NAME):
         raise PeerError(
-            f"expected the caller's name, at most {MAX_NAME} printable characters"
+            f"expected the caller's name, at most {MAX_NAME} printable characters, found "
+            f"{shown(str(value), 100)!r}"
         )
 
     return str(value)
@@ -70,7 +71,11 @@ def name(value: Any) -> str:
         The value is not a name of at most `MAX_NAME` characters.
     """
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _NAME.match(value)):
-        raise PeerError(f"expected a name in the graph, found {shown(value)!r}")
+        raise PeerError(
+            "expected a name of the graph, which starts with a letter, / or ~, has only "
+            f"letters, digits and the characters _ / . -, and at most {MAX_NAME} "
+            f"characters, found {shown(value)!r}"
+        )
     return value
 
 
@@ -88,7 +93,10 @@ def type_name(value: Any) -> str:
         The value is not a type of at most `MAX_NAME` characters.
     """
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _TYPE.match(value)):
-        raise PeerError(f"expected a type, found {shown(value)!r}")
+        raise PeerError(
+            "expected a type such as std_msgs/String or *, with at most "
+            f"{MAX_NAME} characters, found {shown(value)!r}"
+        )
     return value
 
 
@@ -168,12 +176,12 @@ def text(value: Any) -> str:
     """
     if not isinstance(value, str):
         raise PeerError(f"expected a text, found {type(value).__name__}")
-    # A text for display may come from any program on the network.
+    # Escape and shorten the text, because any program in the network may have sent it.
     return shown(value, MAX_TEXT)
 
 
 def space(value: Any) -> str:
-    """Validate a namespace; an empty one means all names.
+    """Validate a namespace; an empty namespace means all names.
 
     Parameters
     ----------
@@ -206,7 +214,7 @@ def protocols(value: Any) -> list[str]:
     ):
         raise PeerError("expected a list of protocols, [[name, …], …]")
 
-    # Parameters of other protocols are ignored: only the name TCPROS counts.
+    # Ignore the parameters of protocols: only the name TCPROS matters.
     return [p[0] for p in value]
 
 
@@ -221,7 +229,7 @@ class Method(NamedTuple):
     Attributes
     ----------
     needed : tuple of checks
-        Checks of the required arguments; the first is the caller's id.
+        Checks of the required arguments; the first is for the caller's name.
     more : tuple of checks
         Checks of the optional arguments.
     """
@@ -263,8 +271,8 @@ SLAVE: Final[Mapping[str, Method]] = {
     "getPublications": Method((caller,)),
     "paramUpdate": Method((caller, key, anything)),
     "publisherUpdate": Method(
-        # The list in the call is ignored, because a forged one could redirect the node;
-        # the new list is requested from the master.
+        # The node ignores the list of publishers in this call, because a forged list
+        # could redirect it. It requests the list from the master instead.
         (caller, name, anything)
     ),
     "requestTopic": Method((caller, name, protocols)),
@@ -301,10 +309,11 @@ def checked(
     if known is None:
         raise PeerError(f"expected a method of the API, found {shown(method)!r}")
     checks = known.needed + known.more
-    # rospy and roscpp send optional arguments by position.
+    # Optional arguments follow the required ones, as in rospy and roscpp.
     if not len(known.needed) <= len(args) <= len(checks):
         raise PeerError(
-            f"{method}: expected {len(known.needed)} arguments, found {len(args)}"
+            f"{method}: expected at least {len(known.needed)} and at most {len(checks)} "
+            f"arguments, found {len(args)}"
         )
 
     found = []

@@ -22,9 +22,9 @@ MAX_HEAD: Final = 16 << 10
 MAX_URI: Final = 1024
 """Longest address, characters."""
 _FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
-"""Number of chunks that each answer may have, and bytes for each further chunk.
+"""Number of chunks that any answer may have, and least mean size of further chunks, bytes.
 
-The processing of a chunk costs as much time as hundreds of bytes.
+Processing a chunk takes as much time as processing hundreds of bytes.
 """
 _INTERIM_RESPONSES: Final = 8
 """Limit of interim responses (1xx) before the final one."""
@@ -38,7 +38,7 @@ class HttpError(PeerError):
     status : int
         HTTP status of the response.
     text : str
-        Expected and found values.
+        Text of the error, with expected and found values.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -63,10 +63,9 @@ class Call:
 
 
 class Calls:
-    """Server's side of one connection.
+    """Server's side of one connection, which parses calls and makes responses.
 
-    It returns one call at a time: the next call follows after the answer to the last
-    one.
+    It returns one call at a time: the next one after the last one was answered.
     """
 
     def __init__(self) -> None:
@@ -80,7 +79,7 @@ class Calls:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further call can come; flush the output, then close."""
+        """Whether no further call can come. The caller must then send the output and close."""
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def feed_bytes(self, data: bytes) -> None:
@@ -149,8 +148,8 @@ class Calls:
                 f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}",
             )
 
-        # Browsers send this header: web pages must not call a server that trusts the
-        # local machine.
+        # Browsers send this header. Refuse calls from web pages, because the server
+        # trusts the local machine.
         if b"origin" in headers:
             raise HttpError(403, "calls from web pages are refused")
 
@@ -208,7 +207,7 @@ class Calls:
             data,
             h11.EndOfMessage(),
         )
-        # Both sides are finished, and the connection stays open (keep-alive).
+        # Call and response are complete, and the connection stays open (keep-alive).
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         return sent
@@ -223,7 +222,7 @@ class Calls:
         error : HttpError
             Error of `next_call`, with the HTTP status.
         """
-        # A part of a response has already been sent, so another status is impossible.
+        # A part of a response was already sent, so no other status can be sent.
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
         body = f"{error}\n".encode()
@@ -265,7 +264,7 @@ def encode_response(value: Any) -> bytes:
 
 
 class ClientCall:
-    """Client's side: one call and its response.
+    """Client's side of one call and its response.
 
     Parameters
     ----------
@@ -385,8 +384,8 @@ class ClientCall:
     def _more(self, event: h11.Data) -> None:
         self._chunks += event.chunk_start
         self._length += len(event.data)
-        # A peer may send a long answer in chunks of one byte, which would cost much CPU
-        # time.
+        # Limit the number of chunks: a long answer in chunks of one byte would cost
+        # much CPU time.
         if self._chunks > _FREE_CHUNKS + self._length // _MIN_MEAN_CHUNK:
             raise PeerError(f"the response has {self._chunks} chunks of a few bytes")
         self._reader.feed(bytes(event.data))

@@ -1,8 +1,8 @@
 """ROS master, sans-I/O: names, publishers, subscribers, services and parameters.
 
-Calls are answered at once. Notifications of other nodes are queued in `notices`, and
-the server sends them. A node that registers a name from another address replaces the
-old node, which gets a shutdown call.
+Calls are answered at once. Calls to other nodes are queued in `Master.notices`, and the
+server makes them. If a node registers under the name of a node with another address, it
+replaces that node, which gets a shutdown call.
 
 Callers are untrusted: `botyard.protocols.tcpros.api` validates arguments, and
 everything that is stored here is bounded. Returned values are never modified
@@ -23,14 +23,13 @@ from botyard.protocols.tcpros.parameterserver import Parameters, resolved
 Answer = list[Any]
 MAX_ENTRIES: Final = 100_000
 """Limit of the registrations of all nodes: enough for thousands of simulated robots."""
-# The limit is a quarter, so that three misbehaving addresses still leave room for
-# others.
+# With a quarter, three misbehaving addresses still leave room for others.
 MAX_ENTRIES_EACH: Final = MAX_ENTRIES // 4
 """Limit of the registrations from one address, except from this machine."""
 MAX_WATCHERS: Final = 20_000
-"""Limit of subscriptions to parameters; each change compares all of them."""
+"""Limit of subscriptions to parameters, because each change of a parameter is compared with all."""
 MAX_OF_TOPIC: Final = 1000
-"""Limit of publishers, subscribers or parameter subscribers of one name."""
+"""Limit of the publishers of a topic, its subscribers, and the subscribers of a parameter."""
 MAX_TYPES: Final = 20_000
 """Limit of topics whose type is remembered, including unused ones."""
 MAX_CALLS: Final = 5000
@@ -53,8 +52,8 @@ NO_NODE: Final = "unknown node"
 class Notice(NamedTuple):
     """Pending call to a node.
 
-    The arguments are computed when the call is made, so only the newest call of each
-    kind is needed.
+    Its arguments are computed when the call is made, so of equal pending calls one is
+    enough.
 
     Attributes
     ----------
@@ -77,7 +76,7 @@ class Master:
     Parameters
     ----------
     uri : str
-        Its address, as reported by getUri.
+        Address of the master, which getUri reports.
 
     Attributes
     ----------
@@ -112,11 +111,11 @@ class Master:
         """Number of subscriptions to parameters, which are also registrations."""
 
         self._source = ""
-        """Address of the caller whose call is being answered."""
+        """IP address of the caller whose call is being answered."""
         self._owners: dict[str, str] = {}
-        """Address from which each node registered first."""
+        """IP address from which each node registered first."""
         self._of_source: Counter[str] = Counter()
-        """Number of registrations from each address."""
+        """Number of registrations from each IP address."""
 
     def call(
         self, method: str, args: tuple[Any, ...], source: str = ""
@@ -134,8 +133,8 @@ class Master:
         args : tuple
             Arguments of the method, which are validated here.
         source : str
-            Address that the caller's registrations count for; without it only the
-            common limit holds.
+            IP address of the caller, to whose limit registrations count; without it
+            only the common limit applies.
         """
         # rospy uses ``system.multicall`` to unregister.
         if method == "system.multicall":
@@ -143,8 +142,7 @@ class Master:
         return self._answer(method, args, source)
 
     def _answer(self, method: str, args: tuple[Any, ...], source: str) -> Answer:
-        # Handlers are found by name and get only the arguments of the API, so the
-        # source is stored.
+        # Store the source, because handlers get only the arguments of the API.
         self._source = source
         try:
             arguments = api.checked(api.MASTER, method, args)
@@ -202,7 +200,8 @@ class Master:
 
         if notice.method == "paramUpdate":
             try:
-                # The slash at the end belongs to the notification, not to the key.
+                # The notification names the key with a slash at its end, which the key
+                # itself lacks.
                 value = self.parameters.get(notice.about.rstrip("/") or "/")
             except KeyError:
                 # rosmaster reports a deleted parameter as an empty dictionary.
@@ -235,7 +234,8 @@ class Master:
             A limit of registrations is reached.
         """
         entries = table.get(name, {})
-        # A node that registers again only changes its address, so no limit applies.
+        # The limit does not apply to a node that registers again, and only changes its
+        # address.
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
             raise PeerError(f"[{name}] already has {MAX_OF_TOPIC} nodes")
         if (
@@ -248,8 +248,8 @@ class Master:
             )
 
         self._register(caller, uri, caller not in entries)
-        # The tables are read again, because the registration may have removed an older
-        # node of that name.
+        # Read the table again, because `_register` may have removed an older node of
+        # the same name.
         self._watched += table is self._watchers and caller not in table.get(name, {})
         table.setdefault(name, {})[caller] = uri
 
@@ -265,10 +265,11 @@ class Master:
         name : str
             Absolute name of the topic or parameter.
         caller, uri : str
-            Name and address of the node. Another address than the registered one has no
-            effect.
+            Name and address of the node. If another address is registered, the call has
+            no effect.
         """
-        # A node that was replaced may still unregister; its successor must stay.
+        # A replaced node may still unregister: the registration of its successor must
+        # stay.
         if table.get(name, {}).get(caller) != uri:
             return False
         del table[name][caller]
@@ -294,8 +295,7 @@ class Master:
             A limit is reached, or the name belongs to a node of the simulator.
         """
         old = self._nodes.get(caller)
-        # All limits are checked before anything changes, so that a refused call has no
-        # effect.
+        # Check all limits first, so that a refused call has no effect.
         if is_new and self._entries >= MAX_ENTRIES:
             raise PeerError(f"the limit of {MAX_ENTRIES} registrations is reached")
         replaces = old is not None and old != uri
@@ -311,8 +311,8 @@ class Master:
             )
 
         if old is not None and replaces:
-            # A node of the simulator cannot be replaced: another node under its name
-            # could end the simulator.
+            # Never replace a node of the simulator: the shutdown call would end the
+            # simulator.
             if self.is_own(old):
                 raise PeerError(
                     f"[{caller}] is a node of the simulator, and cannot be replaced"
@@ -343,14 +343,14 @@ class Master:
 
         for name in [n for n, (node, _) in self._services.items() if node == caller]:
             del self._services[name]
-        # All registrations of the node leave the counts at once.
+        # Subtract all registrations of the node from the counts.
         held = self._holdings.pop(caller, 0)
         self._entries -= held
-        # The subtraction drops counts of 0, so addresses do not accumulate.
+        # Subtracting a Counter also removes addresses with a count of 0.
         self._of_source -= Counter({self._owners.pop(caller, ""): held})
 
     def _release(self, caller: str) -> None:
-        """Remove one registration from the counts; a node without any is removed."""
+        """Subtract one registration of a node; forget a node without registrations."""
         self._entries -= 1
         self._of_source -= Counter({self._owners[caller]: 1})
         self._holdings[caller] -= 1
@@ -366,12 +366,9 @@ class Master:
         ]
 
     def _tell_watchers(self, key: str) -> None:
-        """Queue notifications for the subscribers of a parameter, of its parents and of
-        its children.
-        """
+        """Queue notifications for the subscribers of a parameter, its parents and its children."""
         for watched, nodes in self._watchers.items():
-            # The keys are compared with a slash at the end, so that /a does not match
-            # /ab.
+            # Compare keys with a slash at the end, so that /a does not match /ab.
             above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
             if f"{key}/".startswith(above) or watched.startswith(below):
                 # A subscriber of a parent gets the changed key; a subscriber of a child
@@ -389,7 +386,7 @@ class Master:
     ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._publishers, topic, caller, uri)
-        # A subscriber may register with "*" for any type; a publisher's type is better.
+        # "*" stands for any type, so it must not replace a known type.
         if type_name != "*" or topic not in self._types:
             self._know(topic, type_name)
         self._tell_subscribers(topic)
@@ -409,7 +406,7 @@ class Master:
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()
             spare = [t for t in self._types if t not in known]
-            # Half of them are dropped at once, so that the search is rare.
+            # Drop half of the unused types at once, so that this search is rare.
             for old in spare[: len(spare) // 2]:
                 del self._types[old]
 
@@ -425,7 +422,7 @@ class Master:
     ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._subscribers, topic, caller, uri)
-        # A subscriber's type counts only as long as no publisher has stated one.
+        # A subscriber's type counts only if no type of the topic is known yet.
         if topic not in self._types and type_name != "*":
             self._know(topic, type_name)
         return [
@@ -445,7 +442,7 @@ class Master:
         service = resolved(service, caller)
         before = self._services.get(service)
         self._register(caller, uri, before is None or before[0] != caller)
-        # Only one node provides a service; the new provider replaces the old one.
+        # Only one node can provide a service: the new provider replaces the old one.
         if before is not None and before[0] != caller:
             self._release(before[0])
         self._services[service] = (caller, service_uri)
@@ -455,8 +452,8 @@ class Master:
         self, caller: str, service: str, service_uri: str
     ) -> Answer:
         service = resolved(service, caller)
-        # Both must match: the service may have moved to another node, or another port
-        # of this node.
+        # Name and address must match: another node, or the same node at another port,
+        # may provide the service now.
         gone = self._services.get(service) == (caller, service_uri)
         if gone:
             del self._services[service]

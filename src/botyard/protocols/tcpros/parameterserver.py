@@ -13,7 +13,8 @@ from botyard.protocols.tcpros import api
 MAX_DEPTH: Final = 28
 """Depth limit of the parameter tree.
 
-Together with the levels of an answer around it, it is less than `xmlrpc.MAX_DEPTH`.
+With the levels of an answer that contains the tree, the depth is less than
+`xmlrpc.MAX_DEPTH`.
 """
 MAX_PARAMETERS: Final = 16_000
 """Limit of the values in the parameter tree."""
@@ -24,14 +25,13 @@ MAX_PARAMETER_TEXT: Final = 4 << 20
 def resolved(name: str, caller: str = "/") -> str:
     """Return an absolute name without a trailing slash.
 
-    `caller` is the node to which private (``~``) and relative names belong.
-
     Parameters
     ----------
     name : str
         Name of a topic, service or parameter, absolute, relative or private.
     caller : str
-        Absolute name of the node.
+        Absolute name of the node that uses the name: private names (``~``) are in its
+        own namespace, and relative names in the namespace of the node.
     """
     if name.startswith("~"):
         name = f"{caller}/{name[1:]}"
@@ -42,7 +42,7 @@ def resolved(name: str, caller: str = "/") -> str:
 
 
 class Size(NamedTuple):
-    """Size of a value: number of values, characters, levels, and its longest key.
+    """Size of a value of a parameter, for the limits of the tree.
 
     Attributes
     ----------
@@ -79,8 +79,8 @@ def size(value: Any) -> Size:
         return Size(1, len(value) if isinstance(value, str | bytes) else 0)
     values, text, depth, longest = 1, 0, 0, 0
 
-    # A list of pending values in place of recursion, so that nesting cannot overflow
-    # the stack.
+    # Use a list of pending values instead of recursion, so that deep nesting cannot
+    # overflow the stack.
     todo: list[tuple[Any, int, int]] = [(value, 1, 0)]
     while todo:
         holder, level, key = todo.pop()
@@ -131,7 +131,7 @@ class Parameters:
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
         self.values, self.text = 1, 0
-        """Number of values, and number of characters, of the whole tree."""
+        """Number of values in the tree, and number of characters of their names and texts."""
 
     def get(self, key: str) -> Any:
         """Return the value of a key.

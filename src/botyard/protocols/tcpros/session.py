@@ -19,7 +19,7 @@ MAX_PROBLEM: Final = 500
 """Longest reason of a refusal, characters."""
 
 KEPT_FIELDS: Final = frozenset(["callerid", "persistent", "tcp_nodelay"])
-"""Fields of a peer's header that are kept; a whole header may have 64 KiB."""
+"""Fields of a peer's header that are kept; others are dropped, because a header may have 64 KiB."""
 
 
 class Offer(Protocol):
@@ -154,7 +154,8 @@ class Incoming:
         Parameters
         ----------
         data : bytes
-            Next bytes of the stream, cut anywhere. No bytes raise.
+            Next bytes of the stream, cut anywhere. Invalid bytes end the connection
+            without an exception.
         """
         # A subscriber sends nothing after its header; anything else is dropped.
         if self.is_closing or self.topic is not None:

@@ -206,7 +206,8 @@ class Reader:
             )
         if len(above.inside) >= _MAX_CHILDREN.get(above.tag, 1):
             raise PeerError(
-                f"XML-RPC: too many elements in <{above.tag or 'document'}>"
+                f"XML-RPC: too many elements in <{above.tag or 'document'}>, expected at "
+                f"most {_MAX_CHILDREN.get(above.tag, 1)}"
             )
         if tag == "value":
             # Values are counted at the start tag, before the value needs memory.
