@@ -130,7 +130,7 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
     with pytest.raises(struct.error):
         template.fill((1, 2))
     with pytest.raises(
-        ValueError, match=r"expected the values of group 2 \(Q\) in the message"
+        ValueError, match=r"expected the marker values of group 2 \(Q\) in the"
     ):
         Template(lambda g: make([g[0], g[2], g[1], g[3]]), ["II", "I", "Q", "ff"])
 

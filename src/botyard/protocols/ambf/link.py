@@ -1,4 +1,4 @@
-"""AMBF's topics without ROS: one TCP connection that carries states and commands.
+"""AMBF's topics without ROS: a TCP connection for each client carries states and commands.
 
 The format is botyard's own; this module is sans-I/O. A frame is its length without the
 length field (u32), a kind (u8) and a payload, all little-endian.
@@ -66,7 +66,7 @@ class LinkTopic(NamedTuple):
 
 
 class Topics(msgspec.Struct):
-    """Payload of ``TOPICS``.
+    """JSON payload of a frame of the kind ``TOPICS``.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
     try:
         found = msgspec.json.decode(data, type=Topics)
     except msgspec.MsgspecError as error:
-        raise PeerError(f"link: expected a list of topics, found {error}") from None
+        raise PeerError(f"link: expected a list of topics: {error}") from None
 
     return found.generation, [
         LinkTopic(n, name, kind, what == "state")
@@ -161,7 +161,7 @@ class FrameReader:
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = 0
-        """Number of bytes that must be there before the incomplete frame can be parsed."""
+        """Number of bytes that must have arrived before parsing continues."""
 
     def feed_bytes(self, data: bytes) -> Iterator[Frame]:
         """Feed bytes, and yield the frames that they complete.
@@ -187,7 +187,8 @@ class FrameReader:
         # Bytes of an incomplete frame wait here.
         if self._rest:
             self._rest += data
-            # A long frame must not be copied for each of its pieces.
+            # Wait for the whole frame, so that a long frame is not copied for each of
+            # its pieces.
             if len(self._rest) < self._needed:
                 return
 

@@ -38,7 +38,7 @@ def _lines(*parts: str) -> str:
 
 
 def definitions(generation: str) -> Mapping[str, str]:
-    """Return the definitions by the types' names, such as ``ambf_msgs/ObjectState``.
+    """Return the definitions of all message types, by names such as ``ambf_msgs/ObjectState``.
 
     Parameters
     ----------

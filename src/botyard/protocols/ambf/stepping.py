@@ -15,20 +15,21 @@ WATCHDOG: Final = 0.5
 Without a command for this time, objects and the world return to their idle behaviour.
 """
 MAX_CATCH_UP: Final = 0.02
-"""Longest delay of a state, s, after which later states still keep the average rate.
+"""Longest delay of a state for which later states catch up, so that the average rate is kept, s.
 
-Timers wake up late, and steps come in bursts.
+Delays occur because timers wake up late, and steps come in bursts.
 """
 DEFAULT_SKIPS: Final = 10
-"""Steps for each toggle until a command sets another number."""
+"""Number of steps for each toggle of the step clock, until a command sets another number."""
 
 
 class Stepping:
     """Control of the world's steps by a client: free running, or n steps for each toggle.
 
-    The client toggles ``step_clock``. A toggle that arrives before the steps of the
-    last toggle are finished is kept, whereas AMBF loses it. The first command that
-    throttles only stops the world, whereas in AMBF it also allows steps. `original`
+    A toggle is a change of the field ``step_clock``. If it arrives before the steps of
+    the last toggle are finished, its steps are added, whereas AMBF loses the toggle.
+    The first command that throttles (stops free running) allows no step, whereas in
+    AMBF it does. `original`
     restores AMBF's behaviour in both cases.
 
     Parameters
@@ -87,7 +88,7 @@ class Stepping:
 
         if not throttle or begins:
             self._left = 0
-        # Toggles add up, so that none is lost while steps are running.
+        # Add the steps, so that a toggle while steps are running is not lost.
         if throttle and toggled:
             self._left += skips
 
@@ -115,7 +116,7 @@ class Stepping:
         self._left += steps
 
     def tick(self, now: float) -> bool:
-        """Release the throttle if the watchdog has expired; return whether this happened now.
+        """Return to free running if the watchdog has expired; return whether this call did so.
 
         Parameters
         ----------
@@ -163,8 +164,8 @@ class Pace:
     low, high : float
         Rates of the idle and of the commanded object, Hz.
     watchdog : float
-        Time without a command after which the object is idle again, s. It is on the
-        caller's clock, or simulated while a client steps the world.
+        Time without a command after which the object is idle again, s. It is time of
+        the caller's clock, or simulated time while a client steps the world.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class Pace:
         return self._last is not None
 
     def command(self, now: float, simulated: float = 0.0) -> None:
-        """Record a command, and the simulated time of its arrival, s.
+        """Record that a command has arrived.
 
         Parameters
         ----------

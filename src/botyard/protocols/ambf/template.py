@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Group = tuple[str, Sequence[float]]
-"""Adjacent numbers: format of `struct` (little-endian, without byte order) and values.
-"""
+"""Adjacent numbers of a message: their `struct` format (without byte order), and values."""
 
 
 class Template:
@@ -35,8 +34,9 @@ class Template:
         encode: Callable[[Sequence[Sequence[float]]], bytes],
         formats: Sequence[str],
     ) -> None:
-        # The message is encoded with two different sets of marker values. A group is at
-        # an offset at which each of the two messages has its own marker.
+        # Find the offsets of the groups: encode the message with two different sets of
+        # marker values. A group is at the offset at which both messages have their
+        # marker of the group.
         marks = [
             [self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)
         ]
@@ -56,7 +56,8 @@ class Template:
                 at = first.find(a, at + 1)
             if at < 0:
                 raise ValueError(
-                    f"template: expected the values of group {k} ({form}) in the message"
+                    f"template: expected the marker values of group {k} ({form}) in the "
+                    "encoded message, found none"
                 )
 
             # Adjacent groups are merged.
@@ -67,8 +68,8 @@ class Template:
 
             at += packer.size
 
-        # One struct call packs everything: constant parts are bytes between the
-        # numbers.
+        # Build one `struct` format for the whole message, with the constant parts as
+        # bytes between the numbers.
         layout, at, begin = "<", 0, 0
         pieces: list[tuple[bytes, int, int]] = []
         for form, where in spots:
@@ -101,7 +102,7 @@ class Template:
         ]
 
     def fill(self, numbers: Sequence[float]) -> bytes:
-        """Return the message with these numbers, of all groups in order.
+        """Return the message with the given numbers.
 
         Parameters
         ----------
