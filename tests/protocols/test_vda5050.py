@@ -61,7 +61,7 @@ def changed(path: str, value: Any) -> bytes:
     ("path", "value", "text"),
     [
         ("nodes", [], "order.nodes: expected 1"),
-        ("nodes", 5, "order.nodes: not valid in VDA 5050"),
+        ("nodes", 5, "order.nodes: missing, or not of the type"),
         ("edges", [], "order.edges: expected one fewer than the 4 nodes, found 0"),
         ("orderId", 5, "order.orderId"),
         ("orderId", "x" * 300, "order.orderId: expected at most 256 characters"),

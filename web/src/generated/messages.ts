@@ -600,7 +600,7 @@ export interface Show {
   group?: number;
 }
 
-/** Connected client; null is not known. */
+/** Connected client; unknown values are null. */
 export interface ClientInfo {
   key: string;
   protocol: string;
@@ -832,7 +832,7 @@ export interface MapInfo {
   view: [number, number, number, number] | null;
 }
 
-/** Layout of the columns of frames until the next such message, with their map. */
+/** Layout of the columns of frames, and the map; valid until the next `Schema`. */
 export interface Schema {
   type: "schema";
   number: number;

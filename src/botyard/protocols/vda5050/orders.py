@@ -159,7 +159,7 @@ def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> A
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise OrderError(
             "validationError",
-            f"{where}.{key}: not valid in VDA 5050: {shown(value, 60)}",
+            f"{where}.{key}: missing, or not of the type in VDA 5050: {shown(value, 60)}",
         )
 
     # Names are repeated in every state, so their length is bounded.
@@ -251,7 +251,9 @@ def _node_of(row: Any, where: str) -> Node:
     # Comparisons are false for NaN, which Python's JSON accepts.
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
         raise OrderError(
-            "validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}"
+            "validationError",
+            f"{at}: expected x, y and theta of at most ±{MAX_PLACE:g}, found {x}, {y} "
+            f"and {theta}",
         )
     # The comparison is negated, so that NaN is refused.
     if not deviation >= 0.0:

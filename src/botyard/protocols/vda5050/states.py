@@ -53,7 +53,7 @@ class Vehicle5050:
     Attributes
     ----------
     manufacturer, serial : str
-        As in topics and headers.
+        Manufacturer and serial number, as topics and headers give them.
     """
 
     manufacturer: str

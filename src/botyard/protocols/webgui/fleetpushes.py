@@ -24,7 +24,7 @@ class TripInfo(msgspec.Struct, kw_only=True):
     order : str
         ``once``, ``loop`` or ``back``.
     message : str
-        Why there is no path; empty otherwise.
+        Reason why there is no path; empty if there is one.
     """
 
     robot: str
@@ -80,7 +80,7 @@ class Fleet(msgspec.Struct, kw_only=True, tag="fleet", tag_field="type"):
 
 
 class ClientInfo(msgspec.Struct, kw_only=True):
-    """Connected client; null is not known.
+    """Connected client; unknown values are null.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ClientInfo(msgspec.Struct, kw_only=True):
     command : str
         Its last command.
     age : float or None
-        Time since then, s.
+        Time since its last command, s.
     """
 
     key: str
@@ -186,7 +186,8 @@ class Commands(msgspec.Struct, kw_only=True):
 class Clients(msgspec.Struct, kw_only=True, tag="clients", tag_field="type"):
     """Clients, ROS topics and sources of commands, once a second.
 
-    `more_clients` and `more_topics` are the numbers of those that are left out.
+    `more_clients` and `more_topics` are the numbers of clients and topics that are left
+    out.
     """
 
     clients: list[ClientInfo]

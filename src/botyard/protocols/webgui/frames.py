@@ -8,22 +8,25 @@ bytes.
 |---|---|---|
 | 0 | 4 bytes | `MAGIC` |
 | 4, 6 | u16, u16 | `VERSION`, number of blocks |
-| 8, 12 | u32, u32 | number of the schema message that names the rows; bits `PAUSED`,
-`FASTEST`, `PAST` |
+| 8 | u32 | number of the schema message that names the rows |
+| 12 | u32 | bits `PAUSED`, `FASTEST`, `PAST` |
 | 16 | f64 | simulated time, s |
-| 24, 28 | u32, u32 | number of steps; number of the frame, which the page acknowledges
-|
-| 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; requested speed |
+| 24 | u32 | number of steps |
+| 28 | u32 | number of the frame, which the page acknowledges |
+| 32 | f32 | ratio of simulated to wall time |
+| 36 | f32 | wall time of a step, ms |
+| 40 | f32 | requested ratio of simulated to wall time |
 | 44 | u32 | 0 |
 
-`PAST` marks an earlier moment. A block is u16 kind (`Block`), u16 group, u32 rows, u32
-bytes of its payload, u32 0, and the payload, padded to 4 bytes. Poses are relative to
-the origin in the schema, so that float32 is enough for maps far from (0, 0).
+`PAST` marks an earlier moment. A block has: u16 kind (`Block`), u16 group, u32 number
+of rows, u32 length of its payload in bytes, u32 0, and the payload, padded to 4 bytes.
+Poses are relative to the origin in the schema, so that float32 is enough for maps far
+from (0, 0).
 
-A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls
-as f32 x1, y1, x2, y2, and the points as f32 x, y. All are relative to the origin in the
-JSON text. Last are the bytes of the floor's picture, a PNG. Coordinates of the floor in
-the JSON text are in the world's frame.
+A map has: `MAP_MAGIC`, u32 length of a JSON text in bytes, the text (padded to 4
+bytes), the walls as f32 x1, y1, x2, y2, and the points as f32 x, y. Walls and points
+are relative to the origin in the JSON text. The bytes of the floor's picture, a PNG,
+are last. Coordinates of the floor in the JSON text are in the world's frame.
 """
 
 from __future__ import annotations
@@ -105,11 +108,11 @@ class Header(NamedTuple):
     number : int
         Number of the frame; its low 32 bits are sent.
     ratio : float
-        Simulated per wall time.
+        Ratio of simulated to wall time.
     step_ms : float
         Wall time of a step, ms.
     speed : float
-        Requested speed, simulated per wall time.
+        Requested ratio of simulated to wall time.
     """
 
     schema: int

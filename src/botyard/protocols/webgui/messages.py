@@ -44,11 +44,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     fleet: bool = False
     """Whether the page gets `Fleet` once a second."""
     clients: Annotated[str, msgspec.Meta(max_length=100)] | None = None
-    """Words that the page's `Clients` have, once a second; null: it gets none."""
+    """Words that each listed client must contain; null if the page gets no `Clients`."""
     traffic: bool = False
     """Whether the page gets `Traffic` twice a second."""
     heat: bool = False
-    """Whether the page shows heat maps, for which robots are counted."""
+    """Whether the page shows heat maps, which need counts of the robots."""
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
@@ -294,7 +294,7 @@ class Look(Request, tag="look"):
     Nothing is changed. The answer is `Looked`. All pages show a recording at the same
     moment: it jumps to that moment, and the answer is null. Without a time, the moment
     is `by` steps after the shown moment, or before it if `by` is negative. Without
-    both, it is the present.
+    either, it is the present.
     """
 
     time: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None

@@ -82,7 +82,7 @@ class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
 class Model(msgspec.Struct, kw_only=True):
     """Robot model or obstacle for drawing.
 
-    The model has polygons in its own frame, and the positions of its lasers, x, y, m.
+    Polygons and positions are in the model's frame.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class MapInfo(msgspec.Struct, kw_only=True):
 
 
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """Layout of the columns of frames until the next such message, with their map.
+    """Layout of the columns of frames, and the map; valid until the next `Schema`.
 
     Attributes
     ----------
@@ -499,9 +499,9 @@ class ChartResult(msgspec.Struct, kw_only=True):
     asks : list of (robot, time)
         Times of requests for a sector.
     holders : list of (robot, begin, robots)
-        Robots for which a robot waits, and since when, as far as the recording has it.
+        Robots for which a robot waits, and since when, if the recording states it.
     left_out : int
-        Number of bars that are left out because there are too many; the shortest.
+        Number of bars, the shortest ones, that are left out because there are too many.
     """
 
     title: str

@@ -506,7 +506,7 @@ class Viewer:
         return FRAME_RATES[self._rate]
 
     def wants_frame_at(self, now: float) -> float | None:
-        """Return the time of the next frame, s; None before an acknowledgement.
+        """Return the time of the next frame, s; None while an acknowledgement must come first.
 
         Parameters
         ----------

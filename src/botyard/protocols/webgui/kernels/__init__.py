@@ -1,1 +1,1 @@
-"""Kernels that serve all Pioneer sessions of a simulation together."""
+"""Kernels that encode columns of the page's frames."""
