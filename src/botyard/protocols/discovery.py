@@ -1,6 +1,7 @@
 """Discovery datagrams of robots' computers (pioneer-protocol §14).
 
-They are the UDP datagrams of Lantronix serial servers, which clients broadcast.
+The format is from Lantronix serial servers: a client broadcasts a request over UDP, and
+each computer with a robot answers.
 """
 
 from __future__ import annotations

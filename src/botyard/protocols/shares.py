@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 
 ENTRY_BYTES: Final = 512
-"""Approximate memory of an entry in addition to its texts, bytes.
+"""Approximate memory of an entry (a subscription, a call …) besides its texts, bytes.
 
 It covers Python objects and their places in tables.
 """
@@ -55,9 +55,9 @@ class Shares:
         size : int
             Number of bytes.
         is_first_free : bool
-            Whether the first item of an address may exceed the limit of one address,
-            and the very first item the limit of all peers. The caller limits the item's
-            size.
+            Whether an address without reserved memory may exceed the limit of one
+            address, and also the limit of all peers if no memory at all is reserved.
+            The caller then limits `size`.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class Shares:
         whose : str
             Address of the peer.
         size : int
-            Bytes, at most the bytes that the address has.
+            Number of bytes, at most the bytes that the address has reserved.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Shares:
 
 
 class Account:
-    """Memory account of one client, which also counts for its address.
+    """Memory account of one client, whose bytes also count towards the limit of its address.
 
     Parameters
     ----------
@@ -120,9 +120,10 @@ class Account:
         self.used = 0
 
     def part(self, most: int, address: int) -> int:
-        """Return the client's part of a buffer, bytes.
+        """Return the client's limit of a kind of buffer, bytes.
 
-        The part is at most `most`, and all clients of one address share `address`.
+        It is at most `most`, and at most an equal part of `address` for each client of
+        the address.
 
         Parameters
         ----------
@@ -158,7 +159,8 @@ class Account:
         Parameters
         ----------
         size : int
-            Bytes. A number above the client's memory releases all of it.
+            Number of bytes. A number above the client's reserved memory releases all of
+            it.
         """
         size = min(size, self.used)
         if size:
