@@ -206,7 +206,7 @@ def best_direction(
     -------
     float
         Direction in the world, in sectors; NaN if all sectors are blocked. If none is
-        blocked, it is the goal's.
+        blocked, it is the direction of the goal.
     """
     sectors = blocked.shape[0]
     # The scan starts at a blocked sector, so that no opening is cut in two.
