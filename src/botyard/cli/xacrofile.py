@@ -32,7 +32,8 @@ _ARGUMENT: Final = re.compile(r"[A-Za-z_]\w*:=")
 def expand() -> None:
     """Write the URDF text of a xacro file to standard output (function of a child process).
 
-    Arguments: limits of memory, bytes, and of CPU time, s, the file, and its arguments.
+    The arguments of the process are the limit of memory, bytes, the limit of CPU time, s,
+    the xacro file, and the arguments for the file, ``NAME:=VALUE``.
     """
     memory, seconds, file, *arguments = sys.argv[1:]
     # Windows has no such limits; the parent's timeout remains.

@@ -36,7 +36,7 @@ TRIES: Final = 100
 FINER: Final = 0.9
 """Factor by which a grid becomes finer until it has enough free places."""
 TESTS_PER_BATCH: Final = 200
-"""Number of tested places between which the world runs."""
+"""Number of places that are tested at a time; then the world continues for a moment."""
 MAX_SEED: Final = 2**31 - 1
 Box = tuple[float, float, float, float]
 

@@ -1,7 +1,8 @@
 """Interface of undo parts, of which a step of undo consists (`botyard.control.undo`).
 
 A part describes bodies that were placed, added or removed, or a map that was replaced.
-Undoing a part yields the parts that redo it. `Placements` counts who placed a body.
+Undoing a part yields the parts that redo it. `Placements` counts how often each client
+placed a body.
 """
 
 from __future__ import annotations

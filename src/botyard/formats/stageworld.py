@@ -213,7 +213,7 @@ def tokens(text: str, path: str) -> Iterator[Token]:
     Raises
     ------
     ModelFileError
-        A character starts no token.
+        No token can start with a character of the text.
     """
     at, line = 0, 1
     while at < len(text):

@@ -422,8 +422,8 @@ class MapBuilder:
                     draw.uniform(least, greatest),
                     draw.uniform(least, greatest),
                 )
-                # Always drawn, so that one obstacle takes the same number of draws in
-                # each case.
+                # Draw both values for every obstacle, so that each one uses the same number
+                # of random draws.
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
                 # A block may have any heading, so half of its diagonal counts.
                 radius = length / 2 if is_round else hypot(length, width) / 2

@@ -170,7 +170,7 @@ class Builder:
             The name is not valid.
         """
         self._count((spec.outline, *spec.parts), where)
-        # Equal robots share a model, which is sent and measured once.
+        # Let equal robots share one model object, so that its data are sent only once.
         spec = self._specs.setdefault(spec, spec)
         if program is not None and spec.kinematics.steers:
             program = self._for_car(program, where)

@@ -81,7 +81,7 @@ class _Reader:
             system.text("reference_image", "cartesian_meters") == "cartesian_meters"
         )
         KEYS.check("level", level, self._notes)
-        # Pixels count downward.
+        # Coordinates in pixels grow downward, so y changes its sign.
         self._vertices = [
             self._vertex(v, 1.0 if metric else -1.0) for v in _list(level, "vertices")
         ]

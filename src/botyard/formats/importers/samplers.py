@@ -58,7 +58,15 @@ class Samplers:
         return found
 
     def value(self, value: Value, index: int) -> Value | Point:
-        """Return a value of the file, or drawn numbers."""
+        """Return a value of the file; for a table with the key ``sampler``, the sampled value.
+
+        Parameters
+        ----------
+        value : Value
+            Value of the file.
+        index : int
+            Number of the robot in its group, from 0.
+        """
         if not isinstance(value.data, dict) or "sampler" not in value.data:
             return value
         table = value.table()
