@@ -609,7 +609,7 @@ def test_a_database_that_would_compute_is_refused(tmp_path: Path) -> None:
         )
 
     with pytest.raises(
-        FormatError, match="expected tables in the database, found a view"
+        FormatError, match="ordinary tables and indices in the database, found the view"
     ):
         load_world(tmp_path / "a.db3")
 
