@@ -352,7 +352,7 @@ def test_orders_that_cannot_be_driven_are_errors_of_that_agv_alone(
     assert robot_servers.fleet.has_orders
     robot_servers.fleet.begin(robot_servers.now)
     robot_servers.go_on(10.0)
-    before = robot_servers.fleet._agvs[0].order
+    before = robot_servers.fleet.agvs[0].order
     end = crossing("a", True, 2).nodes[1]
     robot_servers.order(
         0,
@@ -372,7 +372,7 @@ def test_orders_that_cannot_be_driven_are_errors_of_that_agv_alone(
     )
     robot_servers.look()
     assert robot_servers.last[0]["errors"][-1]["errorType"] == "orderUpdateError"
-    assert robot_servers.fleet._agvs[0].order is before
+    assert robot_servers.fleet.agvs[0].order is before
     assert robot_servers.go_on(5.0) is None, "the run goes on"
 
 
@@ -471,7 +471,7 @@ PLACES = st.sampled_from(
 def draw_order(data: st.DataObject, robot_servers: RobotServers, i: int) -> bytes:
     """Draw an order message: most continue the AGV's order, some are invalid."""
     draw = data.draw
-    own = robot_servers.fleet._agvs[i].order
+    own = robot_servers.fleet.agvs[i].order
     update = draw(st.integers(-1, 2)) + (own.update if own is not None else 0)
     count = draw(st.integers(0, 5))
     nodes: list[Any] = []
@@ -533,7 +533,7 @@ def test_no_order_raises_and_each_that_is_refused_is_an_error(
 
     for _ in range(data.draw(st.integers(1, 8))):
         i = data.draw(st.integers(0, 1))
-        agv = robot_servers.fleet._agvs[i]
+        agv = robot_servers.fleet.agvs[i]
         order, errors = agv.order, agv.errors
         robot_servers.order(i, draw_order(data, robot_servers, i))
         refused = agv.order is order and agv.errors is not errors
@@ -558,7 +558,7 @@ def check_driven(robot_servers: RobotServers) -> None:
     """Check that no AGV is beyond its base, and that its state lists the nodes ahead of
     it.
     """
-    for i, agv in enumerate(robot_servers.fleet._agvs):
+    for i, agv in enumerate(robot_servers.fleet.agvs):
         assert agv.barrier._next == 0.0
         if agv.order is None or agv.route is None:
             continue
@@ -567,10 +567,10 @@ def check_driven(robot_servers: RobotServers) -> None:
         passed = len(agv.order.nodes) - len(state["nodeStates"])
         assert 1 <= passed <= agv.order.released
         assert state["lastNodeSequenceId"] == agv.order.nodes[passed - 1].sequence
-        if robot_servers.fleet._traffic is not None:
+        if robot_servers.fleet.traffic is not None:
             places, speeds = np.zeros(2), np.zeros(2)
             k.places(
-                robot_servers.fleet._traffic.world,
+                robot_servers.fleet.traffic.world,
                 robot_servers.now - robot_servers.fleet._begin,
                 places,
                 speeds,
@@ -624,12 +624,12 @@ def test_updates_at_any_time_are_driven_to_the_end(data: st.DataObject) -> None:
         robot_servers.order(
             0, order_of(base[-1], *ahead, released=1 + more, update=update, first=first)
         )
-        assert robot_servers.fleet._agvs[0].errors == ()
+        assert robot_servers.fleet.agvs[0].errors == ()
         base += ahead[:more]
         robot_servers.look()
         check_driven(robot_servers)
 
-    agv = robot_servers.fleet._agvs[0]
+    agv = robot_servers.fleet.agvs[0]
     assert agv.order is not None
     if ending is None and agv.order.released < len(agv.order.nodes):
         last = agv.order.nodes[agv.order.released - 1]
@@ -932,7 +932,7 @@ def test_other_agvs_go_on_beside_a_canceled_one() -> None:
     robot_servers.go_on(5.6)
     act(robot_servers, 0, ("c", "cancelOrder"))
     for update, (x, y) in enumerate([(2.0, 5.0), (2.7, 5.0), (6.0, 5.0)], 1):
-        before = robot_servers.fleet._agvs[1].order
+        before = robot_servers.fleet.agvs[1].order
         assert before is not None
         base = before.nodes[before.released - 1]
         robot_servers.order(
@@ -1003,7 +1003,7 @@ def test_orders_and_cancels_at_any_time_are_driven_without_jumps(
             places.append((x + far * math.cos(angle), y + far * math.sin(angle)))
         released = draw(st.integers(1, len(places)))
         robot_servers.order(0, order_of(*places, released=released, name=f"{number}"))
-        assert robot_servers.fleet._agvs[0].errors == ()
+        assert robot_servers.fleet.agvs[0].errors == ()
         if not number:
             robot_servers.fleet.begin(robot_servers.now)
 
@@ -1036,6 +1036,6 @@ def check_stops(
     """Check that the AGV has not left its base."""
     state = robot_servers.last[0]
     assert int(state["lastNodeId"][1:]) < released
-    assert robot_servers.fleet._agvs[0].barrier._next == 0.0
+    assert robot_servers.fleet.agvs[0].barrier._next == 0.0
     left = len(state["nodeStates"])
     assert left <= len(places) - 1 - int(state["lastNodeId"][1:])

@@ -6,6 +6,7 @@ Subcommands run, check, generate, convert and compare tasks.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,8 +14,9 @@ from botyard.app.checks import check_can_be_written
 from botyard.app.needs import require
 from botyard.cli.listing import FORCE, print_table
 from botyard.cli.options import max_read_option, parse_address
+from botyard.cli.runoptions import with_some_options
 from botyard.cli.trafficcompare import compare
-from botyard.cli.trafficinput import length_option
+from botyard.cli.trafficinput import PAGE_OPTIONS, length_option
 from botyard.cli.trafficoutput import (
     FILE,
     check_chart,
@@ -74,6 +76,12 @@ def command() -> None:
     help="Speed as a multiple of real time.",
 )
 @click.option(
+    "--page",
+    is_flag=True,
+    help="Show orders and AGVs on the page; Ctrl-C ends it.",
+)
+@with_some_options(*PAGE_OPTIONS)
+@click.option(
     "--result",
     type=FILE,
     metavar="FILE",
@@ -89,6 +97,7 @@ def vda5050(
     speed: float,
     result: Path | None,
     force: bool,
+    **o: Any,
 ) -> int:
     """Simulate AGVs of VDA 5050 (extra vda5050).
 
@@ -110,7 +119,7 @@ def vda5050(
             f'found "{shown(manufacturer, 100)}"'
         )
 
-    out = run_over_mqtt(host, port, agvs, manufacturer, radius, velocity, speed)
+    out = run_over_mqtt(host, port, agvs, manufacturer, radius, velocity, speed, o)
     if out is None:
         return 0
     print_outcome(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,9 +34,9 @@ from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
 
 if TYPE_CHECKING:
+    from botyard.app.compose import Parts
     from botyard.sim.simulation import Simulation
-    from botyard.traffic.mirrored import MirroredTraffic
-    from botyard.traffic.on_robots import RobotTraffic
+    from botyard.traffic.live import LiveRun, LiveTraffic
 
 
 def run_over_ros(
@@ -182,7 +182,7 @@ async def _over_ros_on_page(
 
 
 async def serve_page(
-    run: RobotTraffic | MirroredTraffic,
+    run: LiveRun,
     sim: Simulation,
     supervisor: str,
     o: Mapping[str, Any],
@@ -192,7 +192,7 @@ async def serve_page(
 
     Parameters
     ----------
-    run : RobotTraffic or MirroredTraffic
+    run : LiveRun
         The run.
     sim : Simulation
         World of the run.
@@ -203,33 +203,45 @@ async def serve_page(
     speed : float
         Simulated time per wall time at the start.
     """
+    from botyard.traffic.live import LiveTraffic
+
+    live = LiveTraffic(sim)
+    said = f"{len(run.task)} robots under {supervisor}"
+    await _serve(sim, live, said, o, speed, lambda _: live.attach(run, supervisor))
+    return run.finish(live.reason)
+
+
+async def _serve(
+    sim: Simulation,
+    live: LiveTraffic,
+    said: str,
+    o: Mapping[str, Any],
+    speed: float,
+    prepare: Callable[[Parts], None],
+) -> None:
+    """Serve a world with its traffic and the page until Ctrl-C, or until the page ends it."""
     from botyard.app.checks import check_options
-    from botyard.app.compose import Parts
     from botyard.app.options import RunOptions
     from botyard.cli.showing import show
     from botyard.cli.warmup import warm_up_with_progress
-    from botyard.traffic.live import LiveTraffic
 
     options = RunOptions(port=0, **{key: o[key] for key in PAGE_OPTIONS})
     check_options(options)
-    live = LiveTraffic(sim)
 
-    def prepare(parts: Parts) -> None:
+    def prepared(parts: Parts) -> None:
         parts.control.traffic = live
         parts.hub.set_speed(speed)
-        live.attach(run, supervisor)
+        prepare(parts)
 
     warm_up_with_progress(masses=False)
     await show(
         sim,
         options,
         lambda url: (
-            f"{len(run.task)} robots under {supervisor}; Shift-Y shows who waits "
-            f"for whom, Ctrl-C ends it\npage: {url}"
+            f"{said}; Shift-Y shows who waits for whom, Ctrl-C ends it\npage: {url}"
         ),
-        prepare=prepare,
+        prepare=prepared,
     )
-    return run.finish(live.reason)
 
 
 def run_over_mqtt(
@@ -240,6 +252,7 @@ def run_over_mqtt(
     radius: float,
     velocity: float,
     speed: float,
+    o: Mapping[str, Any],
 ) -> Outcome | None:
     """Simulate AGVs until all have finished, or until Ctrl-C.
 
@@ -257,6 +270,8 @@ def run_over_mqtt(
         Maximum speed, m/s.
     speed : float
         Speed of the simulation as a multiple of real time.
+    o : mapping
+        Whether there is a page (``page``), and its options.
 
     Raises
     ------
@@ -274,5 +289,31 @@ def run_over_mqtt(
         interrupts.ready(stop.set)
         return await fleet.run(host, port, speed=speed, stop=stop)
 
+    async def run_on_page() -> Outcome | None:
+        from botyard.interfaces.vda5050.shown import ShownFleet
+        from botyard.sim.simulation import Simulation
+        from botyard.traffic.live import LiveTraffic
+
+        sim = Simulation(odometry_error="none")
+        live, stop = LiveTraffic(sim), asyncio.Event()
+        ShownFleet(fleet.fleet, sim, live)
+        tasks: list[asyncio.Task[Outcome | None]] = []
+
+        def prepare(parts: Parts) -> None:
+            # The AGVs follow the time of the world, which the page pauses.
+            work = fleet.run(host, port, stop=stop, clock=lambda: sim.time)
+            tasks.append(asyncio.ensure_future(work))
+            tasks[0].add_done_callback(
+                lambda done: parts.hub.stop() if done.exception() else None
+            )
+
+        try:
+            await _serve(sim, live, f"{agvs} AGVs of VDA 5050", o, speed, prepare)
+        finally:
+            stop.set()
+            # The AGVs report to the master control that they go offline.
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks[0].result()
+
     with logging_lines():
-        return interrupts.run_loop(run())
+        return interrupts.run_loop(run_on_page() if o["page"] else run())

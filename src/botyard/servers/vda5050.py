@@ -247,6 +247,7 @@ class MqttFleet:
         *,
         speed: float = 1.0,
         stop: asyncio.Event | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> Outcome | None:
         """Wait for an order for each AGV, then drive in real time.
 
@@ -260,6 +261,8 @@ class MqttFleet:
             Speed as a multiple of real time.
         stop : asyncio.Event, optional
             Ends the run when it is set.
+        clock : callable, optional
+            Returns the time that the AGVs follow, s; by default wall time.
 
         Returns
         -------
@@ -273,7 +276,8 @@ class MqttFleet:
         PeerError
             The broker cannot be reached.
         """
-        stop, clock = stop or asyncio.Event(), asyncio.get_running_loop().time
+        stop, wall = stop or asyncio.Event(), asyncio.get_running_loop().time
+        clock = clock or wall
         try:
             with telling(
                 f"waiting for the MQTT broker at {shown(host)}:{port}", log.info
@@ -289,7 +293,7 @@ class MqttFleet:
                 while not self._is_in and not stop.is_set():
                     await asyncio.sleep(TICK_S)
 
-            worker = asyncio.create_task(self._take_orders(speed))
+            worker = asyncio.create_task(self._take_orders(speed, clock))
             try:
                 with telling(self._awaited(), log.info):
                     while not self.fleet.has_begun and not stop.is_set():
@@ -304,7 +308,7 @@ class MqttFleet:
             finally:
                 worker.cancel()
 
-            self._send_states(clock(), last=True)
+            self._send_states(wall(), last=True)
             return self.fleet.finish(ending or Ending.TIMEOUT)
         finally:
             await asyncio.to_thread(self._disconnect)
@@ -317,9 +321,9 @@ class MqttFleet:
         self._send_states(asyncio.get_running_loop().time())
         await asyncio.sleep(TICK_S)
 
-    async def _take_orders(self, speed: float) -> None:
+    async def _take_orders(self, speed: float, clock: Callable[[], float]) -> None:
         """Process orders of all AGVs in turns; start the run when each AGV has one."""
-        fleet, clock = self.fleet, asyncio.get_running_loop().time
+        fleet = self.fleet
         while True:
             await self._arrived.wait()
             self._arrived.clear()

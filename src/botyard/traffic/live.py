@@ -12,9 +12,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.control.parts import Permit
 from botyard.errors import NotNowError, WorldError
@@ -24,15 +25,14 @@ from botyard.numerics.elementary import hypot
 from botyard.processes.codeload import said_of
 from botyard.sim.simulation import Robot, Simulation
 from botyard.traffic.kernels import runarrays
-from botyard.traffic.outcome import Ending, find_cycle, waiting_robots
+from botyard.traffic.outcome import Ending, Outcome, find_cycle, waiting_robots
 from botyard.traffic.supervisors.base import SupervisorError
 from botyard.traffic.task import Task, Vehicle
 
 if TYPE_CHECKING:
-    from botyard.traffic.mirrored import MirroredTraffic
-    from botyard.traffic.on_robots import RobotTraffic
-
-    Run = RobotTraffic | MirroredTraffic
+    from botyard.traffic.motion import Path2
+    from botyard.traffic.supervisors.base import Supervisor
+    from botyard.traffic.task import I8
 
 SPEED: Final = 0.65
 """Highest speed of robots on drawn paths, m/s; of the robots of a task by default."""
@@ -55,6 +55,83 @@ BY_HAND: Final = "by hand"
 log = logging.getLogger("botyard.traffic")
 
 Points = Sequence[Sequence[float]]
+
+
+class Driver(Protocol):
+    """Robot of a run, with what it drives."""
+
+    robot: Robot
+    vehicle: Vehicle
+    path: Path2
+    allowed: int
+    head: int
+    done: bool
+    nodes: tuple[str, ...]
+
+
+class LiveRun(Protocol):
+    """Run of traffic that `LiveTraffic` drives and shows.
+
+    `botyard.traffic.on_robots.RobotTraffic` describes the attributes.
+    """
+
+    pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
+    on_event: Callable[[float, int, int, int], None]
+    refusal: str
+    """Reason why users cannot decide by hand; empty: they can."""
+
+    @property
+    def task(self) -> Task:
+        """Paths, sectors and conflicts."""
+        ...
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """Supervisor, which is asked for reasons."""
+        ...
+
+    @property
+    def drivers(self) -> Sequence[Driver]:
+        """The robots, in the order of the task."""
+        ...
+
+    @property
+    def state(self) -> I8:
+        """State of the permissions, (n, 4); see `botyard.traffic.outcome.waiting_robots`."""
+        ...
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Whether each robot has finished, (n,)."""
+        ...
+
+    def act(self) -> None:
+        """Act before a step of the world."""
+        ...
+
+    def observe(self) -> Ending | None:
+        """Act after a step of the world; return the ending of the run, if it has ended."""
+        ...
+
+    def allow(self, i: int, sector: int) -> None:
+        """Let a robot enter a sector, and all sectors before it."""
+        ...
+
+    def least_allowed(self, i: int) -> int:
+        """Return the last sector that a robot can no longer stop before."""
+        ...
+
+    def withdraw(self, i: int, last: int) -> None:
+        """Take back the permissions of a robot after a sector."""
+        ...
+
+    def why(self, i: int, sector: int) -> str:
+        """Return why a robot waits for a sector that no robot holds; empty: unknown."""
+        ...
+
+    def finish(self, why: Ending) -> Outcome:
+        """Return the outcome of the run; call it once, at the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +193,7 @@ class LiveTraffic:
         self._sim = sim
         self.version = 0
         """Number of the run; 0 before the first."""
-        self.present: Run | None = None
+        self.present: LiveRun | None = None
         """The run; None if there is none."""
         self.supervisor = ""
         """Name of the supervisor."""
@@ -206,29 +283,34 @@ class LiveTraffic:
             )
         return robot
 
-    def attach(self, run: Run, supervisor: str) -> None:
+    def attach(self, run: LiveRun, supervisor: str) -> None:
         """Show and drive a run that has been made.
 
         Parameters
         ----------
-        run : RobotTraffic or MirroredTraffic
+        run : LiveRun
             Run in this world; this object steps it.
         supervisor : str
             Name of its supervisor.
         """
         self.end()
         self.present, self.supervisor = run, supervisor
-        self.version += 1
-        self.paths = {
-            d.robot.name: tuple((x, y) for x, y in d.path.corners.tolist())
-            for d in run.drivers
-        }
+        self.renew()
         run.pass_on, run.on_event = self._pass_on, self._on_event
         self._tick = self._sim.tick
         self._stop = (
             self._sim.before_step(self._act),
             self._sim.after_step(self._observe),
         )
+
+    def renew(self) -> None:
+        """Show the paths of the run that are new; the call does nothing without a run."""
+        if self.present is not None:
+            self.version += 1
+            self.paths = {
+                d.robot.name: tuple((x, y) for x, y in d.path.corners.tolist())
+                for d in self.present.drivers
+            }
 
     def end(self) -> None:
         """End the run; its robots stop. The call does nothing without a run."""
@@ -346,9 +428,11 @@ class LiveTraffic:
 
     # -- decisions of the user
 
-    def _running(self) -> Run:
+    def _running(self) -> LiveRun:
         if self.present is None or not self._stop:
             raise NotNowError("no traffic run is going on")
+        if self.present.refusal:
+            raise WorldError(self.present.refusal)
         return self.present
 
     def _index(self, robot: str) -> int:
@@ -389,7 +473,7 @@ class LiveTraffic:
             return self._allow(run, robot, sector)
         raise NotNowError("no decision of the supervisor waits")
 
-    def _allow(self, run: Run, robot: int, sector: int) -> Permit:
+    def _allow(self, run: LiveRun, robot: int, sector: int) -> Permit:
         d = run.drivers[robot]
         before = d.allowed
         run.allow(robot, sector)
@@ -543,7 +627,7 @@ class LiveTraffic:
             )
         return found, _circles(waiting) if run.supervisor.decides else []
 
-    def _reason(self, run: Run, wait: Wait, thorough: bool) -> str:
+    def _reason(self, run: LiveRun, wait: Wait, thorough: bool) -> str:
         """Return the reason why a robot waits for a sector that no robot holds."""
         i = wait.robot
         if i in self._stopped:
@@ -555,7 +639,7 @@ class LiveTraffic:
             if stuck:
                 who = _listed([run.drivers[j].robot.name for j in stuck])
                 return f"kept free: with it {who} could not all finish"
-        return f"{self.supervisor} has not granted it"
+        return run.why(i, wait.sector) or f"{self.supervisor} has not granted it"
 
 
 def task_of(robots: Sequence[Robot], paths: Sequence[Points], speed: float) -> Task:
@@ -626,4 +710,4 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
 
 
-__all__ = ["BY_HAND", "Decision", "LiveTraffic", "Wait", "task_of"]
+__all__ = ["BY_HAND", "Decision", "Driver", "LiveRun", "LiveTraffic", "Wait", "task_of"]

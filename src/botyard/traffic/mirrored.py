@@ -34,8 +34,24 @@ MOVED_M: Final = 1e-6
 
 
 @dataclass(slots=True, eq=False)
-class _Disc:
-    """Robot of the run with its disc in the world."""
+class Disc:
+    """Robot of a run of the exact engine with its disc in the world.
+
+    Attributes
+    ----------
+    vehicle, path : Vehicle, Path2
+        Radius, motion and sectors, and the path in the plane.
+    robot : Robot
+        The disc.
+    allowed, head : int
+        Last sector that it may enter, and newest sector that it occupies.
+    done : bool
+        Whether it has finished.
+    th : float
+        Heading, rad.
+    nodes : tuple of str
+        Names of the corners of the path, if it has any.
+    """
 
     vehicle: Vehicle
     robot: Robot
@@ -44,6 +60,37 @@ class _Disc:
     head: int = 0
     done: bool = False
     th: float = 0.0
+    nodes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, sim: Simulation, vehicle: Vehicle, path: Path2, name: str, i: int
+    ) -> Disc:
+        """Add a disc at the start of a path; `i` chooses its colour."""
+        outline = tuple(
+            (
+                vehicle.radius * cos(2.0 * math.pi * c / CORNERS),
+                vehicle.radius * sin(2.0 * math.pi * c / CORNERS),
+            )
+            for c in range(CORNERS)
+        )
+        a, b = path.at(np.array([vehicle.start, vehicle.start + 0.05])).tolist()
+        th = atan2(b[1] - a[1], b[0] - a[0])
+        robot = sim.add_robot(
+            thing(outline, color=COLORS[i % len(COLORS)]), name, pose=(*a, th)
+        )
+        # Discs show where the exact engine has robots, which may touch.
+        robot.ghost(True)
+        head = vehicle.first_sector()
+        return cls(vehicle, robot, path, head, head, th=th)
+
+    def move(self, sim: Simulation, place: float) -> None:
+        """Put the disc at a place along its path, m, with the heading of its motion."""
+        x, y = self.path.at(np.array([place])).tolist()[0]
+        at = self.robot.truth
+        if abs(x - at.x) + abs(y - at.y) > MOVED_M:
+            self.th = atan2(y - at.y, x - at.x)
+            sim.put(self.robot.name, (x, y, self.th))
 
 
 class MirroredTraffic:
@@ -72,28 +119,19 @@ class MirroredTraffic:
         """Called after each step with the time of the world, s; advances the run."""
         self._arrived: list[int] = []
         self._waiting: set[int] = set()
-        self.drivers = [self._disc(i) for i in range(len(self.task))]
-
-    def _disc(self, i: int) -> _Disc:
-        vehicle, path = self.task.vehicles[i], Path2(lanes(self.task)[i])
-        outline = tuple(
-            (
-                vehicle.radius * cos(2.0 * math.pi * c / CORNERS),
-                vehicle.radius * sin(2.0 * math.pi * c / CORNERS),
+        self.drivers = [
+            Disc.of(sim, vehicle, Path2(lane), name, i)
+            for i, (vehicle, lane, name) in enumerate(
+                zip(
+                    self.task.vehicles,
+                    lanes(self.task),
+                    robot_names(self.task),
+                    strict=True,
+                )
             )
-            for c in range(CORNERS)
-        )
-        a, b = path.at(np.array([vehicle.start, vehicle.start + 0.05])).tolist()
-        th = atan2(b[1] - a[1], b[0] - a[0])
-        robot = self._sim.add_robot(
-            thing(outline, color=COLORS[i % len(COLORS)]),
-            robot_names(self.task)[i],
-            pose=(*a, th),
-        )
-        # Discs show where the exact engine has robots, which may touch.
-        robot.ghost(True)
-        head = vehicle.first_sector()
-        return _Disc(vehicle, robot, path, head, head, th=th)
+        ]
+        self.refusal = ""
+        """See `botyard.traffic.live.LiveRun.refusal`."""
 
     # -- the run, for the node of the supervisor
 
@@ -172,11 +210,7 @@ class MirroredTraffic:
         for i, d in enumerate(self.drivers):
             allowed, asked, _, d.head = state[i]
             d.allowed, d.done = allowed, done[i]
-            x, y = d.path.at(places[i : i + 1])[0].tolist()
-            at = d.robot.truth
-            if abs(x - at.x) + abs(y - at.y) > MOVED_M:
-                d.th = atan2(y - at.y, x - at.x)
-                self._sim.put(d.robot.name, (x, y, d.th))
+            d.move(self._sim, float(places[i]))
             waits = asked > allowed and not d.done
             if waits != (i in self._waiting):
                 kind = runarrays.STOP if waits else runarrays.START
@@ -190,6 +224,10 @@ class MirroredTraffic:
         for _ in range(int(self.state[i, 0]), sector):
             self._traffic.permit(i)
         d.allowed = max(d.allowed, sector)
+
+    def why(self, i: int, sector: int) -> str:
+        """Return an empty text: the supervisor's reasons are unknown."""
+        return ""
 
     def least_allowed(self, i: int) -> int:
         """Refuse, because the program that permits counts its permissions.
@@ -206,4 +244,4 @@ class MirroredTraffic:
         self.least_allowed(i)
 
 
-__all__ = ["MirroredTraffic"]
+__all__ = ["Disc", "MirroredTraffic"]

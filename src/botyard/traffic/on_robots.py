@@ -72,6 +72,7 @@ class _Driver:
     stops: int = 0
     stands: bool = True
     inside: set[int] = field(default_factory=set)
+    nodes: tuple[str, ...] = ()
 
     @property
     def limit(self) -> float:
@@ -160,6 +161,8 @@ class RobotTraffic:
         """Called in each step with the supervisor's new grants, each a robot and a
         sector; returns the grants that take effect now.
         """
+        self.refusal = ""
+        """See `botyard.traffic.live.LiveRun.refusal`."""
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self._start_pairs: list[list[int]] = np.unique(
@@ -325,6 +328,10 @@ class RobotTraffic:
         d.allowed = max(d.allowed, sector)
         if waits and d.allowed >= d.asked:
             self._emit(i, runarrays.START, d.head)
+
+    def why(self, i: int, sector: int) -> str:
+        """Return an empty text: the supervisor says why it has not granted a sector."""
+        return ""
 
     def least_allowed(self, i: int) -> int:
         """Return the first sector in which a robot can still come to rest.

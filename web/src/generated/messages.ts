@@ -694,6 +694,7 @@ export interface PlannedPath {
   points: [number, number][];
   ends: number[];
   shared: number[];
+  nodes: string[];
 }
 
 /** State of the run of traffic, for pages that show it. */
@@ -702,6 +703,7 @@ export interface Traffic {
   version: number;
   time: number;
   supervisor: string;
+  orders: boolean;
   held: boolean;
   queued: number;
   ending: string;

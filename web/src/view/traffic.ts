@@ -2,6 +2,7 @@
 
 import type { Traffic, TrafficPlan } from "../generated/messages";
 import type { Camera } from "./camera";
+import { shown } from "../text";
 import { drawText } from "./labels";
 import type { World } from "./world";
 
@@ -74,10 +75,11 @@ export function drawTraffic(ctx: Ctx, world: World, camera: Camera, plan: Traffi
       });
     });
     const thin = Math.min(1.6, Math.max(0.7, camera.scale / 20));
-    stroke(ahead, palette.sonar, 1.5 * thin);
+    stroke(ahead, palette.sonar, 1.5 * thin, 1, state.orders ? [6, 5] : []);
     stroke(shared, palette.stalled, 3 * thin, 0.35);
     stroke(granted, palette.badArea, 5 * thin, 0.9);
     stroke(inside, palette.place, 5 * thin, 0.9);
+    if (state.orders) drawNodes(ctx, world, camera, plan, state);
     const row = (i: number) => world.rows.get(plan.paths[i]?.robot ?? "");
     const circleOf = new Map(state.circles.flatMap((circle, k) => circle.map((i) => [i, k] as const)));
     for (const { robot, sector, by } of state.waits) {
@@ -117,6 +119,32 @@ export function drawTraffic(ctx: Ctx, world: World, camera: Camera, plan: Traffi
       ctx.fill();
     });
   }
+}
+
+/** Nodes of orders: full where they are released, with their names where there is room. */
+function drawNodes(ctx: Ctx, world: World, camera: Camera, plan: TrafficPlan, state: Traffic): void {
+  const [ox, oy] = world.schema?.origin ?? [0, 0];
+  const { palette } = world;
+  const named = new Set<string>();
+  ctx.lineWidth = 1.5;
+  plan.paths.forEach(({ points, nodes }, i) => {
+    const [tail, , allowed] = state.robots[i] ?? [0, 0, 0];
+    points.forEach(([x, y], k) => {
+      if (k < tail) return;
+      const at = camera.toScreen(x - ox, y - oy);
+      ctx.strokeStyle = ctx.fillStyle = k <= allowed ? palette.badArea : palette.sonar;
+      ctx.beginPath();
+      ctx.arc(...at, 3.5, 0, 7);
+      if (k <= allowed) ctx.fill();
+      ctx.stroke();
+      const name = nodes[k];
+      // Orders share nodes: one name at each place.
+      const place = `${name} ${x} ${y}`;
+      if (!name || camera.scale < NUMBERS_FROM || named.has(place)) return;
+      named.add(place);
+      drawText(ctx, world, shown(name, 20), at[0] + 7, at[1] - 6, palette.label);
+    });
+  });
 }
 
 /** From the edge of one body to the edge of another. */

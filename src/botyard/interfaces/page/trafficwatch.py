@@ -63,6 +63,7 @@ class TrafficWatch:
                 version=0 if live is None else live.version,
                 time=self._sim.time,
                 supervisor="",
+                orders=False,
                 held=False,
                 queued=0,
                 ending="",
@@ -78,6 +79,7 @@ class TrafficWatch:
             version=live.version,
             time=self._sim.time,
             supervisor=live.supervisor,
+            orders=bool(run.refusal),
             held=live.is_held,
             queued=live.waiting_decisions,
             ending=shown(live.ending, 300),
@@ -134,6 +136,7 @@ class TrafficWatch:
                         shared=np.flatnonzero(
                             shared[first : first + len(ends)]
                         ).tolist(),
+                        nodes=[shown(one) for one in d.nodes],
                     )
                 )
         return pushes.TrafficPlan(

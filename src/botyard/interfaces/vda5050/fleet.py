@@ -60,7 +60,7 @@ from botyard.traffic.kernels import runarrays
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor
-from botyard.traffic.task import I8, Task, Vehicle
+from botyard.traffic.task import F8, I8, Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
 """Longest wall time between two states of an AGV, s; changed states are sent at once."""
@@ -108,24 +108,30 @@ class Fleet:
         vehicle: Vehicle,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        self._agvs = [Agv(n, STATE_RATE / len(names)) for n in names]
+        self.agvs = [Agv(n, STATE_RATE / len(names)) for n in names]
+        """The AGVs, with their orders."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the run starts, and when an AGV gets another order or a longer base."""
+        self.ending: Ending | None = None
+        """Reason why the run has ended; None while it continues."""
         self._index = {
             a.name.topic(topic): i
             for topic in ("instantActions", "order")
-            for i, a in enumerate(self._agvs)
+            for i, a in enumerate(self.agvs)
         }
         self._vehicle = vehicle
         self._warn = warn
         self._pairs: dict[tuple[int, int], I8] = {}
-        self._traffic: Traffic | None = None
-        self._begin, self._speed = 0.0, 1.0
+        self.traffic: Traffic | None = None
+        """Run of all orders; None before its start. An order can replace it."""
+        self._begin, self._speed, self._time = 0.0, 1.0, 0.0
 
     # -- the broker
 
     @property
     def order_topics(self) -> list[str]:
         """Topics of orders, one for each AGV."""
-        return [agv.name.topic("order") for agv in self._agvs]
+        return [agv.name.topic("order") for agv in self.agvs]
 
     @property
     def topics(self) -> list[str]:
@@ -137,7 +143,7 @@ class Fleet:
 
         An MQTT client has only one last will, so each AGV needs its own client.
         """
-        return [agv.last_will() for agv in self._agvs]
+        return [agv.last_will() for agv in self.agvs]
 
     def online(self, i: int) -> Message:
         """Return the connection message of an AGV that connects.
@@ -147,11 +153,11 @@ class Fleet:
         i : int
             Index of the AGV.
         """
-        return self._agvs[i].connection("ONLINE")
+        return self.agvs[i].connection("ONLINE")
 
     def offline(self) -> list[Message]:
         """Return the connection messages with which the AGVs sign off before they disconnect."""
-        return [agv.connection("OFFLINE") for agv in self._agvs]
+        return [agv.connection("OFFLINE") for agv in self.agvs]
 
     def on_message(self, topic: str, payload: bytes) -> None:
         """Process an MQTT message; an invalid order only adds an error to the AGV's state.
@@ -187,13 +193,13 @@ class Fleet:
         return (
             None
             if i is None
-            else self._agvs[i].barrier.call(
+            else self.agvs[i].barrier.call(
                 self._study, i, topic, payload, otherwise=None
             )
         )
 
     def _study(self, i: int, topic: str, data: bytes) -> Change | None:
-        agv = self._agvs[i]
+        agv = self.agvs[i]
         try:
             if topic == agv.name.topic("instantActions"):
                 return Change(agv=i, actions=parse_instant_actions(data))
@@ -219,7 +225,7 @@ class Fleet:
 
         See VDA 5050, §6.6.3.1.
         """
-        agv = self._agvs[i]
+        agv = self.agvs[i]
         assert agv.order is not None
         assert agv.course is not None
         if order.id == agv.order.id:
@@ -252,7 +258,7 @@ class Fleet:
         OrderError
             The AGV cannot drive the order.
         """
-        agv = self._agvs[i]
+        agv = self.agvs[i]
         first = agv.first if first is None else first
         course = order
         if agv.course is not None:
@@ -297,7 +303,7 @@ class Fleet:
         # does not grow with the fleet.
         limit = SearchLimit(MAX_PAIRS)
         pairs: dict[tuple[int, int], I8] = {}
-        for j, other in enumerate(self._agvs):
+        for j, other in enumerate(self.agvs):
             if j != i and other.route is not None:
                 found = route.conflicts(other.route, limit, kept)
                 key, column = ((i, j), 0) if i < j else ((j, i), 1)
@@ -315,9 +321,9 @@ class Fleet:
             )
 
         traffic = None
-        if self._traffic is not None:
+        if self.traffic is not None:
             routes = [
-                route if j == i else other.route for j, other in enumerate(self._agvs)
+                route if j == i else other.route for j, other in enumerate(self.agvs)
             ]
             traffic = self._made(routes, every)
 
@@ -348,10 +354,10 @@ class Fleet:
             Result of `study`; None changes nothing.
         """
         if change is not None:
-            self._agvs[change.agv].barrier.run(self._take, change)
+            self.agvs[change.agv].barrier.run(self._take, change)
 
     def _take(self, change: Change) -> None:
-        i, agv = change.agv, self._agvs[change.agv]
+        i, agv = change.agv, self.agvs[change.agv]
         error = change.error
         for action in change.actions:
             self._act(i, action)
@@ -363,16 +369,16 @@ class Fleet:
             )
             change = replace(change, traffic=None)
 
-        if change.traffic is not None and self._traffic is not None:
+        if change.traffic is not None and self.traffic is not None:
             # The AGV may have arrived while `study` ran in its thread.
-            if self._traffic.is_done(i):
+            if self.traffic.is_done(i):
                 error = OrderError(
                     "orderUpdateError",
                     "the AGV is at the end of its order, which cannot be extended any more",
                 )
             else:
-                change.traffic.resume(self._traffic, i)
-                self._traffic = change.traffic
+                change.traffic.resume(self.traffic, i)
+                self.traffic = change.traffic
 
         if error is not None:
             self._refuse(agv, error)
@@ -386,10 +392,11 @@ class Fleet:
             agv.is_canceled, agv.instant = False, ()
         self._pairs |= change.pairs or {}
         self._permit(i)
+        self.on_change()
 
     def _act(self, i: int, action: Action) -> None:
         """Execute an instant action of an AGV (VDA 5050, §6.8.1, §6.9)."""
-        agv = self._agvs[i]
+        agv = self.agvs[i]
         # With QoS 1, the broker may deliver an action more than once.
         if any(s.action.id == action.id for s in agv.instant):
             return
@@ -418,8 +425,8 @@ class Fleet:
 
     def _cancel(self, i: int, action: Action) -> None:
         """Cancel the order of an AGV (VDA 5050, §6.6.3)."""
-        agv = self._agvs[i]
-        is_done = self._traffic is not None and self._traffic.is_done(i)
+        agv = self.agvs[i]
+        is_done = self.traffic is not None and self.traffic.is_done(i)
         if agv.order is None or agv.course is None or agv.is_canceled or is_done:
             text = (
                 "expected an AGV with an order to cancel, found one without an "
@@ -429,7 +436,7 @@ class Fleet:
             return
 
         assert agv.texts is not None
-        last = 0 if self._traffic is None else self._traffic.withdraw(i)
+        last = 0 if self.traffic is None else self.traffic.withdraw(i)
         agv.permitted = min(agv.permitted, last)
         left = last - agv.first
         # The rest of the order ends at the node where the AGV stops.
@@ -440,10 +447,10 @@ class Fleet:
 
     def _place(self, i: int) -> float:
         """Return the distance that an AGV has driven along its path, m."""
-        if self._traffic is None:
+        if self.traffic is None:
             return 0.0
-        places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
-        k.places(self._traffic.world, self._traffic.now, places, speeds)
+        places, speeds = np.zeros(len(self.agvs)), np.zeros(len(self.agvs))
+        k.places(self.traffic.world, self.traffic.now, places, speeds)
         return float(places[i])
 
     def refuse(self, topic: str, error: OrderError) -> None:
@@ -456,7 +463,7 @@ class Fleet:
         error : OrderError
             Reason, which appears in the states of the AGV.
         """
-        self._refuse(self._agvs[self._index[topic]], error)
+        self._refuse(self.agvs[self._index[topic]], error)
 
     def _refuse(self, agv: Agv, error: OrderError) -> None:
         self._warn(f"{agv.name.serial}: {error}")
@@ -464,33 +471,33 @@ class Fleet:
 
     def _permit(self, i: int) -> None:
         """Grant an AGV its sectors up to the end of its base."""
-        agv = self._agvs[i]
+        agv = self.agvs[i]
         # Before the run starts, an order only extends the base. The start then grants
         # its sectors.
-        if self._traffic is None or agv.order is None:
+        if self.traffic is None or agv.order is None:
             return
         for _ in range(agv.permitted, agv.first + agv.order.released - 1):
             agv.permitted += 1
-            self._traffic.permit(i)
+            self.traffic.permit(i)
 
     # -- the run
 
     @property
     def has_orders(self) -> bool:
         """Whether each AGV has an order."""
-        return all(a.order is not None and not a.is_canceled for a in self._agvs)
+        return all(a.order is not None and not a.is_canceled for a in self.agvs)
 
     @property
     def has_begun(self) -> bool:
         """Whether the run of the fleet has started."""
-        return self._traffic is not None
+        return self.traffic is not None
 
     def prepare(self) -> Traffic:
         """Create and start the run of all orders, for `begin`.
 
         The call may run in another thread under the same conditions as `study`.
         """
-        traffic = self._made([agv.route for agv in self._agvs], self._pairs)
+        traffic = self._made([agv.route for agv in self.agvs], self._pairs)
         traffic.start()
         return traffic
 
@@ -502,38 +509,48 @@ class Fleet:
         Parameters
         ----------
         now : float
-            Wall time, s.
+            Time of the clock for `advance`, s.
         speed : float
-            Simulated time per wall time.
+            Simulated time per time of this clock.
         traffic : Traffic, optional
             Result of `prepare`; by default `prepare` is called here.
         """
-        self._traffic = traffic or self.prepare()
+        self.traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
         # Grant the released nodes of the orders that arrived before the run.
-        for i in range(len(self._agvs)):
+        for i in range(len(self.agvs)):
             self._permit(i)
+        self.on_change()
 
     def advance(self, now: float) -> Ending | None:
-        """Advance the run to the present wall time.
+        """Advance the run to the present time.
 
         Parameters
         ----------
         now : float
-            Wall time, s; the fleet's speed converts it to simulated time.
+            Time of the same clock, s; the speed of the fleet converts it to simulated time.
 
         Returns
         -------
         Ending or None
             Reason why the run has ended; None while it continues.
         """
-        assert self._traffic is not None
-        return self._traffic.advance((now - self._begin) * self._speed)
+        assert self.traffic is not None
+        self._time = (now - self._begin) * self._speed
+        self.ending = self.traffic.advance(self._time)
+        return self.ending
+
+    def places(self) -> tuple[F8, F8]:
+        """Return where the AGVs are along their paths, m, and their speeds, m/s: both (n,)."""
+        places, speeds = np.zeros(len(self.agvs)), np.zeros(len(self.agvs))
+        if self.traffic is not None:
+            k.places(self.traffic.world, self._time, places, speeds)
+        return places, speeds
 
     def finish(self, why: Ending) -> Outcome:
         """End the run of the fleet, and return its outcome."""
-        assert self._traffic is not None
-        return self._traffic.finish(why)
+        assert self.traffic is not None
+        return self.traffic.finish(why)
 
     def states(
         self, now: float, last: bool = False, busy: Collection[int] = ()
@@ -554,15 +571,10 @@ class Fleet:
         busy : collection of int
             AGVs whose previous state has not been sent yet.
         """
-        places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
-        if self._traffic is not None:
-            k.places(
-                self._traffic.world, (now - self._begin) * self._speed, places, speeds
-            )
-
+        places, speeds = self.places()
         found: list[Message] = []
         for i, (agv, place, speed) in enumerate(
-            zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
+            zip(self.agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
             # Check both speed and position: an AGV that has just started is also slow,
             # and an AGV may pass its last node before it stands.

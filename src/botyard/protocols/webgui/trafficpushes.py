@@ -22,12 +22,15 @@ class PlannedPath(msgspec.Struct, kw_only=True):
         End of each sector, m along the path.
     shared : list of int
         Sectors that conflict with sectors of other robots.
+    nodes : list of str
+        Names of the points, if they are nodes of an order of VDA 5050.
     """
 
     robot: str
     points: list[tuple[float, float]]
     ends: list[float]
     shared: list[int]
+    nodes: list[str]
 
 
 class TrafficPlan(msgspec.Struct, kw_only=True):
@@ -76,6 +79,8 @@ class Traffic(msgspec.Struct, kw_only=True, tag="traffic", tag_field="type"):
         Simulated time, s.
     supervisor : str
         Name of the supervisor; empty without a run.
+    orders : bool
+        Whether permissions come with orders of VDA 5050, so that users decide nothing.
     held : bool
         Whether decisions of the supervisor wait for the user.
     queued : int
@@ -100,6 +105,7 @@ class Traffic(msgspec.Struct, kw_only=True, tag="traffic", tag_field="type"):
     version: int
     time: float
     supervisor: str
+    orders: bool
     held: bool
     queued: int
     ending: str
