@@ -27,7 +27,7 @@ from botyard.control.census import Census
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.model.world import World
+from botyard.model.world import SectorPaths, World
 from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
@@ -571,6 +571,10 @@ class TrafficPart(Protocol):
     @property
     def is_held(self) -> bool:
         """Whether decisions of the supervisor wait for the user."""
+        ...
+
+    def left(self) -> SectorPaths | None:
+        """Return what is left of the paths, to run it again later; None if nothing is."""
         ...
 
     def run(

@@ -22,11 +22,8 @@ from botyard.control.operation import (
 from botyard.control.parts import Permit, TrafficPart
 from botyard.control.site import Site
 from botyard.errors import ArgumentError
+from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS
 
-MAX_PATHS: Final = 200
-"""Largest number of paths in an operation. They are divided into sectors between two steps."""
-MAX_POINTS: Final = 200
-"""Largest number of points of a path."""
 MAX_PATH_SPEED: Final = 10.0
 """Highest speed on paths, m/s; the limits of the robots' models apply as well."""
 MAX_SECTOR: Final = 1_000_000
@@ -45,7 +42,7 @@ def _path(value: Any, what: str, /) -> Path:
         raise ArgumentError(
             f"{what}: expected the name of a robot and points, found {found(value)}"
         )
-    return name(value[0], what), each(_point, MAX_POINTS)(value[1], what)
+    return name(value[0], what), each(_point, MAX_PATH_POINTS)(value[1], what)
 
 
 _sector = optional(count(0, MAX_SECTOR))

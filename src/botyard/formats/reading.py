@@ -28,7 +28,7 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Area, Place, Scene
-from botyard.model.world import PlacedRobot, Program, Settings, World
+from botyard.model.world import PlacedRobot, Program, SectorPaths, Settings, World
 from botyard.names import shown
 from botyard.processes.child_process import Send, serve
 
@@ -190,6 +190,7 @@ class _Head:
     scene: Scene | None
     settings: Settings = field(default_factory=Settings)
     options: dict[str, Any] = field(default_factory=dict)
+    traffic: SectorPaths | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,15 @@ def send_reading(reading: Reading, send: Send) -> None:
     # Arrays of walls and points are decoded quickly, so they go into one message.
     bare = replace(scene, boxes=(), places=(), areas=())
     send(
-        "head", _Head(path, reading.modified, bare, world.settings, dict(world.options))
+        "head",
+        _Head(
+            path,
+            reading.modified,
+            bare,
+            world.settings,
+            dict(world.options),
+            world.traffic,
+        ),
     )
     for kind, things in (
         ("boxes", scene.boxes),
@@ -385,7 +394,11 @@ def _assemble(
         for r in parts["robots"]
     )
     world = World(
-        scene=scene, robots=robots, settings=head.settings, options=head.options
+        scene=scene,
+        robots=robots,
+        settings=head.settings,
+        options=head.options,
+        traffic=head.traffic,
     )
     # The worker checked the limits as well, but its result is not trusted.
     check_world(world, Meter(budget, scene.source))

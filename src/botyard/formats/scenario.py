@@ -59,7 +59,16 @@ from botyard.model.robotfile import (
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tablecheck import TableError
 from botyard.model.tracing import closed, place_segments
-from botyard.model.world import PlacedRobot, Program, Settings, World, thing
+from botyard.model.world import (
+    MAX_PATH_POINTS,
+    MAX_PATHS,
+    PlacedRobot,
+    Program,
+    SectorPaths,
+    Settings,
+    World,
+    thing,
+)
 from botyard.names import MAX_NAME, check_name, is_name, shown
 from botyard.processes.codeload import is_code
 
@@ -155,6 +164,39 @@ class _Reader:
             robots=tuple(self._robots),
             settings=settings,
             options=as_mapping(file.options),
+            traffic=self._traffic(),
+        )
+
+    def _traffic(self) -> SectorPaths | None:
+        keys = self._file.traffic
+        if keys is None:
+            return None
+        if not 0 < len(keys.paths) <= MAX_PATHS:
+            raise self._fail(
+                "traffic.paths",
+                f"expected 1 to {MAX_PATHS} paths, found {len(keys.paths)}",
+            )
+        if not 0.01 <= keys.speed <= 10.0:
+            raise self._fail(
+                "traffic.speed", f"expected 0.01 to 10 m/s, found {keys.speed:g}"
+            )
+        robots = {robot.name for robot in self._robots}
+        for name, points in keys.paths.items():
+            if name not in robots:
+                raise self._fail(
+                    "traffic.paths",
+                    f'expected the name of a robot of this file, found "{shown(name)}"',
+                    name,
+                )
+            if not 0 < len(points) <= MAX_PATH_POINTS:
+                raise self._fail(
+                    f"traffic.paths.{name}",
+                    f"expected 1 to {MAX_PATH_POINTS} points, found {len(points)}",
+                )
+        return SectorPaths(
+            paths=tuple((name, tuple(p)) for name, p in keys.paths.items()),
+            supervisor=keys.supervisor,
+            speed=keys.speed,
         )
 
     def _settings(self) -> Settings:

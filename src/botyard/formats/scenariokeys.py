@@ -89,6 +89,14 @@ class AreaKeys(Strict, kw_only=True):
     corners: list[Pair]
 
 
+class TrafficKeys(Strict, kw_only=True):
+    """Keys of a run of robots on sector paths: points by the name of the robot."""
+
+    paths: dict[str, list[Pair]]
+    supervisor: str = "bankers"
+    speed: float = 0.65
+
+
 class ScenarioKeys(Strict, kw_only=True):
     """Keys of a scenario file in addition to its settings."""
 
@@ -107,6 +115,7 @@ class ScenarioKeys(Strict, kw_only=True):
     places: list[PlaceKeys] = msgspec.field(default_factory=list)
     areas: list[AreaKeys] = msgspec.field(default_factory=list)
     floor: FloorKeys | None = None
+    traffic: TrafficKeys | None = None
     options: WorldOptions = msgspec.field(default_factory=WorldOptions)
 
 

@@ -23,7 +23,7 @@ from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Area, Place, Scene
-from botyard.model.world import THING, PlacedRobot, Settings, World, thing
+from botyard.model.world import THING, PlacedRobot, SectorPaths, Settings, World, thing
 from botyard.names import shown
 from botyard.processes.codeload import can_be_found
 
@@ -67,6 +67,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     raise _CannotBeWrittenError
+
+
+def _traffic(run: SectorPaths) -> dict[str, Any]:
+    """Return the keys and values that describe a run on sector paths."""
+    return {
+        "paths": {name: _corners(points) for name, points in run.paths},
+        "supervisor": run.supervisor,
+        "speed": float(run.speed),
+    }
 
 
 def _corners(outline: Sequence[tuple[float, float]]) -> list[list[float]]:
@@ -166,6 +175,8 @@ class ScenarioTable:
         floor = write_floor(scene.floor, picture)
         if floor:
             table["floor"] = floor
+        if self._world.traffic is not None:
+            table["traffic"] = _traffic(self._world.traffic)
         options = self._options()
         if options:
             table["options"] = options

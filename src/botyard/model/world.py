@@ -102,6 +102,31 @@ class Settings:
     threads: int | None = parameter(None, low=1, high=256)
 
 
+MAX_PATHS: Final = 200
+"""Largest number of sector paths of a run of traffic."""
+MAX_PATH_POINTS: Final = 200
+"""Largest number of points of a sector path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectorPaths:
+    """Run of robots on sector paths, which starts with the world.
+
+    Attributes
+    ----------
+    paths : tuple of (str, tuple of (x, y))
+        Name of each robot, and the points of its path from where it stands, m.
+    supervisor : str
+        Name of the supervisor.
+    speed : float
+        Highest speed of the robots, m/s.
+    """
+
+    paths: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+    supervisor: str = "bankers"
+    speed: float = 0.65
+
+
 # A world contains arrays, which have no plain equality.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class World:
@@ -118,6 +143,8 @@ class World:
     options : mapping of str to value
         Command-line options of the run, by their long names
         (`botyard.formats.worldoptions`).
+    traffic : SectorPaths or None
+        Run of robots on sector paths.
     beside : tuple of str
         Notes about parts of a running world that this description cannot hold.
     """
@@ -126,6 +153,7 @@ class World:
     robots: tuple[PlacedRobot, ...] = ()
     settings: Settings = Settings()
     options: Mapping[str, Any] = field(default_factory=dict)
+    traffic: SectorPaths | None = None
     beside: tuple[str, ...] = ()
 
 
@@ -171,4 +199,14 @@ def thing(
     )
 
 
-__all__ = ["THING", "PlacedRobot", "Program", "Settings", "World", "thing"]
+__all__ = [
+    "MAX_PATHS",
+    "MAX_PATH_POINTS",
+    "THING",
+    "PlacedRobot",
+    "Program",
+    "SectorPaths",
+    "Settings",
+    "World",
+    "thing",
+]

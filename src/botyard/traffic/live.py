@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from botyard.control.parts import Permit
 from botyard.errors import NotNowError, WorldError
 from botyard.model.robot import RobotSpec
+from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS, SectorPaths
 from botyard.names import shown
 from botyard.numerics.elementary import hypot
 from botyard.processes.codeload import said_of
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 SPEED: Final = 0.65
 """Highest speed of robots on drawn paths, m/s; of the robots of a task by default."""
+MIN_STEP_M: Final = 0.05
+"""Least distance between points of a path, m; nearer ones are left out."""
 MAX_DECISIONS: Final = 200
 """Largest number of decisions that are kept."""
 DECISIONS_S: Final = 60.0
@@ -107,6 +110,11 @@ class LiveRun(Protocol):
 
     def act(self) -> None:
         """Act before a step of the world."""
+        ...
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Where the robots are along their paths, m."""
         ...
 
     def observe(self) -> Ending | None:
@@ -197,6 +205,7 @@ class LiveTraffic:
         """The run; None if there is none."""
         self.supervisor = ""
         """Name of the supervisor."""
+        self._speed = SPEED
         self.paths: Mapping[str, tuple[tuple[float, float], ...]] = {}
         """Points of the paths by the names of robots, m."""
         self.is_held = False
@@ -271,6 +280,32 @@ class LiveTraffic:
         for robot in robots:
             robot.set_controller(None)
         self.attach(made, supervisor)
+        self._speed = speed
+
+    def left(self) -> SectorPaths | None:
+        """Return what is left of the paths, to run it again later; None if nothing is.
+
+        Runs of other programs are left out: only their supervisor can continue them.
+        """
+        from botyard.traffic.supervisors.registry import supervisor_names
+
+        run = self.present
+        if run is None or not self._stop or self.supervisor not in supervisor_names():
+            return None
+        paths = []
+        for d, place in zip(run.drivers, run.places, strict=True):
+            along, corners = d.path.along, d.path.corners
+            ahead = corners[along > place + MIN_STEP_M].tolist()[:MAX_PATH_POINTS]
+            if ahead and not d.done:
+                points = tuple((round(x, 3), round(y, 3)) for x, y in ahead)
+                paths.append((d.robot.name, points))
+        return (
+            SectorPaths(
+                paths=tuple(paths), supervisor=self.supervisor, speed=self._speed
+            )
+            if 0 < len(paths) <= MAX_PATHS
+            else None
+        )
 
     def _robot(self, name: str) -> Robot:
         robot = self._sim.robots.get(name)
@@ -668,7 +703,7 @@ def task_of(robots: Sequence[Robot], paths: Sequence[Points], speed: float) -> T
         corners = [robot.truth[:2]]
         for x, y in points:
             # A point where the robot stands has no direction.
-            if hypot(x - corners[-1][0], y - corners[-1][1]) > 0.05:
+            if hypot(x - corners[-1][0], y - corners[-1][1]) > MIN_STEP_M:
                 corners.append((float(x), float(y)))
         if len(corners) < 2:
             raise WorldError(f"the path of {shown(robot.name)} has no length")

@@ -225,6 +225,15 @@ class MirroredTraffic:
             self._traffic.permit(i)
         d.allowed = max(d.allowed, sector)
 
+    @property
+    def places(self) -> list[float]:
+        """Where the robots are along their paths, m."""
+        n = len(self.drivers)
+        places, speeds = np.zeros(n), np.zeros(n)
+        k.places(self._traffic.world, self._traffic.now, places, speeds)
+        found: list[float] = places.tolist()
+        return found
+
     def why(self, i: int, sector: int) -> str:
         """Return an empty text: the supervisor's reasons are unknown."""
         return ""

@@ -329,6 +329,11 @@ class RobotTraffic:
         if waits and d.allowed >= d.asked:
             self._emit(i, runarrays.START, d.head)
 
+    @property
+    def places(self) -> list[float]:
+        """Where the robots are along their paths, m."""
+        return [d.at for d in self.drivers]
+
     def why(self, i: int, sector: int) -> str:
         """Return an empty text: the supervisor says why it has not granted a sector."""
         return ""

@@ -180,6 +180,12 @@ class ShownFleet:
         """Refuse; see `allow`."""
         raise WorldError(REFUSAL)
 
+    @property
+    def places(self) -> list[float]:
+        """Where the AGVs are along their paths, m."""
+        found: list[float] = self._fleet.places()[0].tolist()
+        return found
+
     def why(self, i: int, sector: int) -> str:
         """Return why an AGV waits at the end of its base."""
         agv: Agv = self._fleet.agvs[i]

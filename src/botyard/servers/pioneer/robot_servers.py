@@ -232,7 +232,20 @@ class RobotServers:
             if placed.served:
                 self._prepare(robot)
 
+        self._start_traffic(world)
         return robots
+
+    def _start_traffic(self, world: World) -> None:
+        """Let robots of a world drive on its sector paths."""
+        run, traffic = world.traffic, self.control.traffic
+        if run is None or traffic is None:
+            return
+        try:
+            traffic.run(dict(run.paths), run.supervisor, run.speed)
+        except BotyardError as error:
+            log.warning(
+                "the traffic of %s was not started: %s", world.scene.source, error
+            )
 
     def add_robots_of(self, world: World) -> None:
         """Add the robots of a world that was loaded at run time, and open their ports.
@@ -255,12 +268,13 @@ class RobotServers:
         if len(world.robots) <= ROBOTS_PER_BATCH:
             robots = self._add_placed(world.robots)
             arrived += robots
+            self._start_traffic(world)
             if not robots:
                 return
             self.hub.background.start(self._open_for(robots), "ports of robots")
         else:
             self.hub.background.start(
-                self._add_in_portions(world.robots, arrived), "robots of a map"
+                self._add_in_portions(world, arrived), "robots of a map"
             )
 
     @property
@@ -280,10 +294,9 @@ class RobotServers:
             )
             return [robot for name, robot in sim.robots.items() if name not in before]
 
-    async def _add_in_portions(
-        self, placed: Sequence[PlacedRobot], arrived: list[Robot]
-    ) -> None:
+    async def _add_in_portions(self, world: World, arrived: list[Robot]) -> None:
         sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
+        placed = world.robots
         added: list[tuple[Robot, PlacedRobot]] = []
         for first in range(0, len(placed), ROBOTS_PER_BATCH):
             # Another map was loaded during the pause: drop the rest of this one.
@@ -307,6 +320,7 @@ class RobotServers:
             except BotyardError as error:
                 log.warning("%s", error)
 
+        self._start_traffic(world)
         await self._open_for([robot for robot, _ in added])
 
     async def _open_for(

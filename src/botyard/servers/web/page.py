@@ -18,6 +18,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -471,7 +472,9 @@ class PageServer:
         """
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
-        world = world_of(self.hub.sim)
+        world, traffic = world_of(self.hub.sim), self.desk.control.traffic
+        if traffic is not None:
+            world = replace(world, traffic=traffic.left())
         data = await asyncio.wrap_future(
             self.desk.maps.run_in_thread(lambda: saving.packed(world))
         )
