@@ -16,7 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.raster import Raster
 from botyard.model.trailers import TrailerSpec
 from botyard.navigation.carplanning import discs_of, find_car_path
-from botyard.navigation.kernels.carplanning import word_of
+from botyard.navigation.kernels.dubins import word_of
 from botyard.navigation.planning import BLOCKED, Costmap, NoPathError, Obstruction
 
 RADIUS = 0.8

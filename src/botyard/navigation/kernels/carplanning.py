@@ -7,9 +7,7 @@ States are exact poses. Of all poses in one cell of a lattice of places and head
 the best one is kept. Moves are arcs, forward and in reverse. The least length to the goal is
 the length of a shortest path over the raster, without the turning circle. From states that
 leave the queue, an arc and a straight line to the goal, or a path of Dubins to its heading,
-is tried (Dubins, "On curves of minimal length with a constraint on average curvature",
-American Journal of Mathematics 79(3), 1957; words by Shkel, Lumelsky, "Classification of the
-Dubins set", Robotics and Autonomous Systems 34, 2001).
+is tried (`botyard.navigation.kernels.dubins`).
 
 A pose of a train has the headings of its trailers after x, y and θ. They follow each arc as
 in the engine (`botyard.engine.kernels.trains`), so that each trailer is free and each hitch
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.trains import bent, twist_between
+from botyard.navigation.kernels.dubins import WORDS, positive, word_of
 from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
 from botyard.navigation.kernels.planning import (
     BLOCKED,
@@ -36,7 +35,7 @@ from botyard.navigation.kernels.planning import (
     put,
     take_first,
 )
-from botyard.numerics.elementary import acos, atan2, cos, cosine_sine, sin
+from botyard.numerics.elementary import atan2, cosine_sine
 
 F8 = NDArray[np.float64]
 I4 = NDArray[np.int32]
@@ -48,8 +47,6 @@ NONE, EXHAUSTED = -1, -2
 """Results of a search: no path, and no path within the number of states."""
 NEAR_ARC = 1e-9
 """Turn per metre below which an arc is straight, 1/m."""
-WORDS = 6
-"""Number of kinds of Dubins paths (shortest paths of arcs and lines), see `word_of`."""
 
 
 class Train(NamedTuple):
@@ -297,67 +294,6 @@ def is_free_arc(
     return True
 
 
-@inline_kernel
-def positive(angle: float) -> float:
-    """Return an angle wrapped to [0, 2π), rad."""
-    turned = angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi))
-    # Rounding must not turn an angle of 0 into a full turn.
-    return 0.0 if turned > 2.0 * math.pi - 1e-9 else turned
-
-
-@kernel
-def word_of(number: int, d: float, a: float, b: float, parts: F8) -> bool:
-    """Write a path of Dubins for the turning radius 1, and return whether it exists.
-
-    Parameters
-    ----------
-    number : int
-        Parts of the path (L left, S straight, R right): 0 LSL, 1 RSR, 2 LSR, 3 RSL, 4 RLR,
-        5 LRL.
-    d : float
-        Distance of the goal.
-    a, b : float
-        Headings at the start and at the goal, from the line between them, rad.
-    parts : (3, 2) float64
-        Output: turn (1 left, −1 right, 0 straight) and length of each part.
-    """
-    sa, ca, sb, cb = sin(a), cos(a), sin(b), cos(b)
-    cab = cos(a - b)
-    if number < 2:
-        side = 1.0 if number == 0 else -1.0
-        square = 2.0 + d * d - 2.0 * cab + side * 2.0 * d * (sa - sb)
-        if square < 0.0:
-            return False
-        to = atan2(side * (cb - ca), d + side * (sa - sb))
-        parts[0, 0], parts[0, 1] = side, positive(side * (to - a))
-        parts[1, 0], parts[1, 1] = 0.0, math.sqrt(square)
-        parts[2, 0], parts[2, 1] = side, positive(side * (b - to))
-        return True
-    if number < 4:
-        side = 1.0 if number == 2 else -1.0
-        square = -2.0 + d * d + 2.0 * cab + side * 2.0 * d * (sa + sb)
-        if square < 0.0:
-            return False
-        p = math.sqrt(square)
-        to = atan2(side * (-ca - cb), d + side * (sa + sb)) + side * atan2(2.0, p)
-        parts[0, 0], parts[0, 1] = side, positive(side * (to - a))
-        parts[1, 0], parts[1, 1] = 0.0, p
-        parts[2, 0], parts[2, 1] = -side, positive(side * (to - b))
-        return True
-    side = -1.0 if number == 4 else 1.0
-    # The middle circle touches both others.
-    inner = (6.0 - d * d + 2.0 * cab + side * 2.0 * d * (sb - sa)) / 8.0
-    if abs(inner) > 1.0:
-        return False
-    p = positive(2.0 * math.pi - acos(inner))
-    to = atan2(side * (cb - ca), d + side * (sa - sb))
-    first = positive(side * (to - a) + 0.5 * p)
-    parts[0, 0], parts[0, 1] = side, first
-    parts[1, 0], parts[1, 1] = -side, p
-    parts[2, 0], parts[2, 1] = side, positive(side * (b - a) - first + p)
-    return True
-
-
 @kernel
 def words_to(
     x: float, y: float, th: float, goal: F8, number: int, rules: CarRules, parts: F8
@@ -371,7 +307,8 @@ def words_to(
     goal : (3,) float64
         Place and heading of the goal, m, m, rad.
     number : int
-        See `word_of`; without a heading of the goal 0 or 1: first to the left or right.
+        See `botyard.navigation.kernels.dubins.word_of`; without a heading of the goal 0
+        or 1: first to the left or right.
     rules : CarRules
         Parameters.
     parts : (3, 2) float64
