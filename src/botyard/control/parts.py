@@ -19,7 +19,7 @@ from collections.abc import (
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from botyard.api.revisions import Subject
 from botyard.control.caller import Caller
@@ -27,7 +27,7 @@ from botyard.control.census import Census
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.model.world import SectorPaths, World
+from botyard.model.world import World
 from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
@@ -433,199 +433,6 @@ class Maps(Protocol):
         ...
 
 
-class Painter(Protocol):
-    """Interface of the part that draws pictures in the background."""
-
-    def write(self, name: str) -> Future[Path]:
-        """Write a picture next to the log file, and return a future of its path."""
-        ...
-
-
-class Filming(NamedTuple):
-    """Movie in progress: its name, and the part that is finished, 0 to 1."""
-
-    name: str
-    part: float
-
-
-class Filmer(Protocol):
-    """Interface of the part that makes movies of the run, one at a time."""
-
-    @property
-    def present(self) -> Filming | None:
-        """The movie in progress; None if there is none."""
-        ...
-
-    def start(self, wish: Any) -> Future[Path]:
-        """Start to make a movie, and return a future of its path.
-
-        `wish` is the operation `botyard.control.movie.WriteMovie`, with its arguments.
-
-        Raises
-        ------
-        WorldError
-            A movie is in progress, there were too many, or there is nothing to show.
-            The future fails with it if the movie cannot be made.
-        """
-        ...
-
-    def cancel(self) -> None:
-        """Cancel the movie in progress; `WorldError` if there is none."""
-        ...
-
-
-class Recorded(NamedTuple):
-    """Description of the recording in progress.
-
-    Attributes
-    ----------
-    path : Path
-        Path of the first file of the recording.
-    last : float
-        Length of the part that is kept in memory until it is saved, simulated s; 0: all is written
-        to the file immediately.
-    """
-
-    path: Path
-    last: float
-
-
-class Recordings(Protocol):
-    """Interface of the part that records the run, one recording at a time."""
-
-    @property
-    def present(self) -> Recorded | None:
-        """The recording in progress; None if there is none."""
-        ...
-
-    def start(self, wish: Any) -> Path:
-        """Start a recording next to the log file, and return its path.
-
-        `wish` is the operation `botyard.control.recording.StartRecording`, with its arguments.
-
-        Raises
-        ------
-        WorldError
-            A recording is in progress, or the file cannot be written.
-        """
-        ...
-
-    def stop(self) -> Future[Path]:
-        """Stop the recording; the future is done when all data is written.
-
-        Raises
-        ------
-        WorldError
-            No recording is in progress.
-        """
-        ...
-
-    def save(self, name: str) -> Future[Path]:
-        """Write the part of the recording in memory to a file; see `start`.
-
-        Raises
-        ------
-        WorldError
-            No recording is kept in memory.
-        """
-        ...
-
-
-class Permit(NamedTuple):
-    """Change of the permissions of a robot on a sector path.
-
-    Attributes
-    ----------
-    robot : str
-        Name of the robot.
-    before, after : int
-        Last sector of its path that it may enter, before and after the change.
-    """
-
-    robot: str
-    before: int
-    after: int
-
-
-class TrafficPart(Protocol):
-    """Interface of the run of traffic on sector paths (`botyard.traffic.live`).
-
-    All methods except `run` and `end` raise `NotNowError` if no run is going on.
-    """
-
-    @property
-    def version(self) -> int:
-        """Counter that changes with each run and with its paths; 0 before the first run."""
-        ...
-
-    @property
-    def paths(self) -> Mapping[str, Sequence[Sequence[float]]]:
-        """Points of the present paths by the names of robots, m."""
-        ...
-
-    @property
-    def supervisor(self) -> str:
-        """Name of the supervisor."""
-        ...
-
-    @property
-    def is_held(self) -> bool:
-        """Whether decisions of the supervisor wait for the user."""
-        ...
-
-    def left(self) -> SectorPaths | None:
-        """Return what is left of the paths, to run it again later; None if nothing is."""
-        ...
-
-    def run(
-        self,
-        paths: Mapping[str, Sequence[Sequence[float]]],
-        supervisor: str,
-        speed: float,
-    ) -> None:
-        """Let robots drive along paths under a supervisor, in place of the present run.
-
-        Raises
-        ------
-        WorldError
-            A robot cannot drive its path, or the supervisor rejects the paths.
-        """
-        ...
-
-    def end(self) -> None:
-        """End the run; its robots stop."""
-        ...
-
-    def hold(self, on: bool) -> None:
-        """Hold the decisions of the supervisor, or let them take effect again."""
-        ...
-
-    def step(self) -> Permit:
-        """Let the next decision take effect, and hold the others."""
-        ...
-
-    def grant(self, robot: str, sector: int | None) -> Permit:
-        """Grant a sector to a robot, by default the next one, and all sectors before it.
-
-        Raises
-        ------
-        WorldError
-            Another robot holds a sector in conflict with it; or the robot has no such
-            sector.
-        """
-        ...
-
-    def revoke(self, robot: str, sector: int | None) -> Permit:
-        """Take back the permission for a sector, by default the nearest one, and for all after it.
-
-        Raises
-        ------
-        WorldError
-            The robot has no such permission, or can no longer stop before the sector.
-        """
-        ...
-
-
 class LogKeeper(Protocol):
     """Interface of the part that rotates the log."""
 
@@ -705,16 +512,11 @@ __all__ = [
     "Listener",
     "LogKeeper",
     "Maps",
-    "Painter",
-    "Permit",
     "Portions",
-    "Recorded",
-    "Recordings",
     "Replaced",
     "RobotHost",
     "RunLoop",
     "Stepper",
-    "TrafficPart",
     "UndoLog",
     "charged",
 ]

@@ -11,18 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from botyard.api import arguments
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
-from botyard.control.parts import (
-    Clock,
-    Filmer,
-    LogKeeper,
-    Maps,
-    Painter,
-    Recordings,
-    RobotHost,
-    Stepper,
-    TrafficPart,
-    UndoLog,
-)
+from botyard.control.mediaparts import Filmer, Painter, Recordings
+from botyard.control.parts import Clock, LogKeeper, Maps, RobotHost, Stepper, UndoLog
+from botyard.control.trafficpart import TrafficPart
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.geometry import Pose
 from botyard.model.scene import Scene

@@ -19,8 +19,8 @@ from botyard.control.operation import (
     real,
     text,
 )
-from botyard.control.parts import Permit, TrafficPart
 from botyard.control.site import Site
+from botyard.control.trafficpart import Permit, TrafficPart
 from botyard.errors import ArgumentError
 from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS
 

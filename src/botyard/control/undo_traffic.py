@@ -8,7 +8,6 @@ from typing import Any
 
 from botyard.control.caller import Caller
 from botyard.control.operation import Operation
-from botyard.control.parts import Permit
 from botyard.control.site import Site
 from botyard.control.traffic import (
     EndTraffic,
@@ -17,6 +16,7 @@ from botyard.control.traffic import (
     RevokeSector,
     RunTraffic,
 )
+from botyard.control.trafficpart import Permit
 from botyard.control.undo_part import Kept, Key, Log, Part, Placements, TakingBack
 from botyard.errors import BotyardError
 from botyard.names import shown
@@ -31,7 +31,7 @@ class TrafficChanged(Part):
     text : str
         Description of the change, for messages.
     version : int
-        `botyard.control.parts.TrafficPart.version` after the change.
+        `botyard.control.trafficpart.TrafficPart.version` after the change.
     back, again : Operation
         Operations that undo and redo the change.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.control.parts import Permit
+from botyard.control.trafficpart import Permit
 from botyard.errors import NotNowError, WorldError
 from botyard.model.robot import RobotSpec
 from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS, SectorPaths
@@ -189,7 +189,7 @@ class Wait:
 
 
 class LiveTraffic:
-    """Host of a run of traffic (`botyard.control.parts.TrafficPart`).
+    """Host of a run of traffic (`botyard.control.trafficpart.TrafficPart`).
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from botyard.control.later import promise, resolve
+from botyard.control.mediaparts import Filming
 from botyard.control.movie import WriteMovie
-from botyard.control.parts import Filming, Host, Portions, RunLoop
+from botyard.control.parts import Host, Portions, RunLoop
 from botyard.errors import WorldError
 from botyard.extras import is_installed
 from botyard.names import file_stem, shown
@@ -157,7 +158,7 @@ class RecordedMoments:
 
 
 class Movies:
-    """Makes movies (`botyard.control.parts.Filmer`).
+    """Makes movies (`botyard.control.mediaparts.Filmer`).
 
     Parameters
     ----------
@@ -198,11 +199,11 @@ class Movies:
 
     @property
     def present(self) -> Filming | None:
-        """State of the movie in progress, see `botyard.control.parts.Filmer.present`."""
+        """State of the movie in progress, see `botyard.control.mediaparts.Filmer.present`."""
         return Filming(self._name, self._part) if self._name else None
 
     def start(self, wish: WriteMovie) -> Future[Path]:
-        """Start to make a movie, see `botyard.control.parts.Filmer.start`.
+        """Start to make a movie, see `botyard.control.mediaparts.Filmer.start`.
 
         Raises
         ------
@@ -229,7 +230,7 @@ class Movies:
         )
 
     def cancel(self) -> None:
-        """Cancel the movie in progress, see `botyard.control.parts.Filmer.cancel`.
+        """Cancel the movie in progress, see `botyard.control.mediaparts.Filmer.cancel`.
 
         Raises
         ------

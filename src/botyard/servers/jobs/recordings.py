@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from botyard.control.later import promise, resolve
-from botyard.control.parts import Host, Recorded
+from botyard.control.mediaparts import Recorded
+from botyard.control.parts import Host
 from botyard.errors import KeptFileError, WorldError
 from botyard.interfaces.pioneer.taps import PacketTaps
 from botyard.names import file_stem
@@ -29,7 +30,7 @@ MAX_RECORDINGS: Final = 1000
 
 
 class Recordings:
-    """Starts and stops recordings (`botyard.control.parts.Recordings`).
+    """Starts and stops recordings (`botyard.control.mediaparts.Recordings`).
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Recordings:
 
     @property
     def present(self) -> Recorded | None:
-        """State of the recording in progress, see `botyard.control.parts.Recordings.present`."""
+        """State of the recording, see `botyard.control.mediaparts.Recordings.present`."""
         if self._recorder is None or self._recorder.has_ended:
             return None
         return Recorded(self._path, self._recorder.last)
@@ -110,7 +111,7 @@ class Recordings:
             self._untap = self._taps.add(self._recorder.packet)
 
     def start(self, wish: StartRecording) -> Path:
-        """Start a recording for a client, see `botyard.control.parts.Recordings.start`.
+        """Start a recording for a client, see `botyard.control.mediaparts.Recordings.start`.
 
         Raises
         ------
@@ -143,7 +144,7 @@ class Recordings:
         return path
 
     def stop(self) -> Future[Path]:
-        """Stop the recording, see `botyard.control.parts.Recordings.stop`.
+        """Stop the recording, see `botyard.control.mediaparts.Recordings.stop`.
 
         Raises
         ------
@@ -170,7 +171,7 @@ class Recordings:
         return done
 
     def save(self, name: str) -> Future[Path]:
-        """Save the data kept in memory, see `botyard.control.parts.Recordings.save`.
+        """Save the data kept in memory, see `botyard.control.mediaparts.Recordings.save`.
 
         Raises
         ------
