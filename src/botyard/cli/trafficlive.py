@@ -36,7 +36,8 @@ from botyard.traffic.task import Task, Vehicle
 if TYPE_CHECKING:
     from botyard.app.compose import Parts
     from botyard.sim.simulation import Simulation
-    from botyard.traffic.live import LiveRun, LiveTraffic
+    from botyard.traffic.live import LiveTraffic
+    from botyard.traffic.liverun import LiveRun
 
 
 def run_over_ros(

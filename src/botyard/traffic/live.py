@@ -11,34 +11,25 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from botyard.control.trafficpart import Permit
 from botyard.errors import NotNowError, WorldError
-from botyard.model.robot import RobotSpec
 from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS, SectorPaths
 from botyard.names import shown
-from botyard.numerics.elementary import hypot
 from botyard.processes.codeload import said_of
 from botyard.sim.simulation import Robot, Simulation
 from botyard.traffic.kernels import runarrays
-from botyard.traffic.outcome import Ending, Outcome, find_cycle, waiting_robots
+from botyard.traffic.outcome import Ending, find_cycle, waiting_robots
 from botyard.traffic.supervisors.base import SupervisorError
-from botyard.traffic.task import Task, Vehicle
 
 if TYPE_CHECKING:
-    from botyard.traffic.motion import Path2
-    from botyard.traffic.supervisors.base import Supervisor
-    from botyard.traffic.task import I8
+    pass
+from botyard.traffic.drawnpaths import MIN_STEP_M, Points, task_of
+from botyard.traffic.liverun import Decision, LiveRun, Wait
 
 SPEED: Final = 0.65
 """Highest speed of robots on drawn paths, m/s; of the robots of a task by default."""
-MIN_STEP_M: Final = 0.05
-"""Least distance between points of a path, m; nearer ones are left out."""
 MAX_DECISIONS: Final = 200
 """Largest number of decisions that are kept."""
 DECISIONS_S: Final = 60.0
@@ -56,136 +47,6 @@ BY_HAND: Final = "by hand"
 """Author of a user's decisions."""
 
 log = logging.getLogger("botyard.traffic")
-
-Points = Sequence[Sequence[float]]
-
-
-class Driver(Protocol):
-    """Robot of a run, with what it drives."""
-
-    robot: Robot
-    vehicle: Vehicle
-    path: Path2
-    allowed: int
-    head: int
-    done: bool
-    nodes: tuple[str, ...]
-
-
-class LiveRun(Protocol):
-    """Run of traffic that `LiveTraffic` drives and shows.
-
-    `botyard.traffic.on_robots.RobotTraffic` describes the attributes.
-    """
-
-    pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
-    on_event: Callable[[float, int, int, int], None]
-    refusal: str
-    """Reason why users cannot decide by hand; empty: they can."""
-
-    @property
-    def task(self) -> Task:
-        """Paths, sectors and conflicts."""
-        ...
-
-    @property
-    def supervisor(self) -> Supervisor:
-        """Supervisor, which is asked for reasons."""
-        ...
-
-    @property
-    def drivers(self) -> Sequence[Driver]:
-        """The robots, in the order of the task."""
-        ...
-
-    @property
-    def state(self) -> I8:
-        """State of the permissions, (n, 4); see `botyard.traffic.outcome.waiting_robots`."""
-        ...
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Whether each robot has finished, (n,)."""
-        ...
-
-    def act(self) -> None:
-        """Act before a step of the world."""
-        ...
-
-    @property
-    def places(self) -> Sequence[float]:
-        """Where the robots are along their paths, m."""
-        ...
-
-    def observe(self) -> Ending | None:
-        """Act after a step of the world; return the ending of the run, if it has ended."""
-        ...
-
-    def allow(self, i: int, sector: int) -> None:
-        """Let a robot enter a sector, and all sectors before it."""
-        ...
-
-    def least_allowed(self, i: int) -> int:
-        """Return the last sector that a robot can no longer stop before."""
-        ...
-
-    def withdraw(self, i: int, last: int) -> None:
-        """Take back the permissions of a robot after a sector."""
-        ...
-
-    def why(self, i: int, sector: int) -> str:
-        """Return why a robot waits for a sector that no robot holds; empty: unknown."""
-        ...
-
-    def finish(self, why: Ending) -> Outcome:
-        """Return the outcome of the run; call it once, at the end."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A decision of the last minute.
-
-    Attributes
-    ----------
-    time : float
-        Simulated time, s.
-    robot, sector : int
-        Number of the robot, and of the sector on its path.
-    what : str
-        ``grants`` or ``takes back``.
-    by : str
-        Name of the supervisor, or `BY_HAND`.
-    """
-
-    time: float
-    robot: int
-    sector: int
-    what: str
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A robot that waits for a sector.
-
-    Attributes
-    ----------
-    robot, sector : int
-        Number of the robot, and of the sector on its path.
-    by : tuple of int
-        Robots that hold sectors in conflict with it.
-    since : float
-        Start of the wait, simulated s.
-    reason : str
-        Reason, if no robot holds the sector.
-    """
-
-    robot: int
-    sector: int
-    by: tuple[int, ...]
-    since: float
-    reason: str
 
 
 class LiveTraffic:
@@ -677,54 +538,6 @@ class LiveTraffic:
         return run.why(i, wait.sector) or f"{self.supervisor} has not granted it"
 
 
-def task_of(robots: Sequence[Robot], paths: Sequence[Points], speed: float) -> Task:
-    """Divide the paths of robots into sectors.
-
-    Parameters
-    ----------
-    robots : sequence of Robot
-        Robots that drive the paths, from where they stand.
-    paths : sequence of (k, 2) arrays
-        Points of each path, m.
-    speed : float
-        Highest speed, m/s; the robots' own limits apply as well.
-
-    Raises
-    ------
-    TaskError
-        A path has no length.
-    WorldError
-        The optional package is not installed.
-    """
-    from botyard.traffic.geometry import task_of_paths
-
-    lines = []
-    for robot, points in zip(robots, paths, strict=True):
-        corners = [robot.truth[:2]]
-        for x, y in points:
-            # A point where the robot stands has no direction.
-            if hypot(x - corners[-1][0], y - corners[-1][1]) > MIN_STEP_M:
-                corners.append((float(x), float(y)))
-        if len(corners) < 2:
-            raise WorldError(f"the path of {shown(robot.name)} has no length")
-        lines.append(np.array(corners, np.float64))
-    return task_of_paths(
-        lines, [_vehicle(robot.spec, speed) for robot in robots], name="drawn paths"
-    )
-
-
-def _vehicle(spec: RobotSpec, speed: float) -> Vehicle:
-    """Return radius and motion of a robot model; 0 stands for no limit in a model."""
-    usual, limits = Vehicle(ends=np.ones(1)), spec.limits
-    return Vehicle(
-        ends=np.ones(1),
-        radius=spec.radius,
-        velocity=min(speed, limits.max_speed.x),
-        acceleration=limits.accel.x or usual.acceleration,
-        deceleration=limits.decel.x or usual.deceleration,
-    )
-
-
 def _circles(
     waiting: dict[int, tuple[int, tuple[int, ...]]],
 ) -> list[tuple[int, ...]]:
@@ -745,4 +558,4 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
 
 
-__all__ = ["BY_HAND", "Decision", "Driver", "LiveRun", "LiveTraffic", "Wait", "task_of"]
+__all__ = ["BY_HAND", "LiveTraffic"]

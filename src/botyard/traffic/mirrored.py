@@ -131,7 +131,7 @@ class MirroredTraffic:
             )
         ]
         self.refusal = ""
-        """See `botyard.traffic.live.LiveRun.refusal`."""
+        """See `botyard.traffic.liverun.LiveRun.refusal`."""
 
     # -- the run, for the node of the supervisor
 

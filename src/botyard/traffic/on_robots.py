@@ -162,7 +162,7 @@ class RobotTraffic:
         sector; returns the grants that take effect now.
         """
         self.refusal = ""
-        """See `botyard.traffic.live.LiveRun.refusal`."""
+        """See `botyard.traffic.liverun.LiveRun.refusal`."""
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self._start_pairs: list[list[int]] = np.unique(

@@ -35,7 +35,7 @@ REFUSAL: Final = (
 
 
 class ShownFleet:
-    """Run of a fleet in a world; see `botyard.traffic.live.LiveRun`.
+    """Run of a fleet in a world; see `botyard.traffic.liverun.LiveRun`.
 
     It attaches itself to the traffic of the world when the run starts, and shows new
     paths when orders change. Other code advances the fleet, to the time of the world.
@@ -53,7 +53,7 @@ class ShownFleet:
     def __init__(self, fleet: Fleet, sim: Simulation, live: LiveTraffic) -> None:
         self._fleet, self._sim, self._live = fleet, sim, live
         self.refusal = REFUSAL
-        """See `botyard.traffic.live.LiveRun.refusal`."""
+        """See `botyard.traffic.liverun.LiveRun.refusal`."""
         self.pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]] = (
             lambda grants: grants
         )
