@@ -355,7 +355,10 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
             SEGMENTS % "(F 1",
             r'\[\(t,row,column,heading,counter\):\(F 10,W 2\)\], found "\[\(0,0,0,E,0\):\(F1\]"',
         ),
-        (SEGMENTS % "(F)", 'expected moves with their ticks, F 10, found "F"'),
+        (
+            SEGMENTS % "(F)",
+            'expected a move and its number of ticks, such as "F 10", found "F"',
+        ),
         (SEGMENTS % "(X 1)", 'expected moves F, R, C, W or T, found "X"'),
         (
             SEGMENTS % "(W 999999999)",

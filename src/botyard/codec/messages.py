@@ -5,8 +5,8 @@ taken over could run code in its parent.
 
 Layout of a message: length of the head (4 bytes, little-endian); the head in
 MessagePack: version, kind, type and shape of each array, and the body; then the numbers
-of the arrays (little-endian, in C order). `botyard.codec.forms` defines the body, in
-its exact style.
+of the arrays (little-endian, in C order). `botyard.codec.forms` encodes the body in the
+style "exact": arrays are referred to by index, and no bits are lost.
 
 `Limits` bounds the size of a message that comes from outside. A reader checks each size
 in the message before it allocates memory.

@@ -174,7 +174,10 @@ class Renamed(Part):
 
     @classmethod
     def of(cls, control: Site, names: Iterable[tuple[str, str]]) -> Renamed:
-        """Return the part for robots that have been renamed: pairs of old and new names."""
+        """Return the undo record of a renaming.
+
+        `names` has pairs of old and new names. Unchanged names are skipped.
+        """
         return cls(
             {
                 new: Former(control.identity(new), old)

@@ -322,10 +322,11 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
 def _anchor(
     scene: Walls, parts: Sequence[Solid], resolution: float
 ) -> tuple[float, float] | None:
-    """Return a corner of cells with which the raster is aligned; None for no alignment.
+    """Return a grid corner with which to align the new raster, m; None if there is none.
 
-    It is a corner of the first traced raster whose cells contain a whole number of
-    cells of this resolution. Otherwise it is a corner of the points' squares.
+    The first choice is the lower left corner of the first of `parts` whose cells lie on
+    one grid and divide into a whole number of cells of this resolution. Otherwise it is
+    the lowest x and y of the scene's points, if they lie on one grid of this resolution.
     """
     for part in parts:
         mark = part.mark

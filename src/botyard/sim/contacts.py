@@ -116,7 +116,7 @@ def stopping(core: Core, row: int) -> str | None:
         than `TOUCH_M`.
     """
     met = core.engine.met(row)
-    # The engine has stored the obstacle itself.
+    # The engine has noted which obstacle it was, so no search is needed.
     if met is not None:
         return WALL if met == WALL_ROW else core.engine.specs[met].name
     away, name = nearest(core, row, TOUCH_M)

@@ -212,7 +212,9 @@ class _Reader:
             for part in filter(None, moves.split(",")):
                 move = _MOVES.fullmatch(part)
                 if move is None:
-                    raise self.fail(where, "moves with their ticks, F 10", part)
+                    raise self.fail(
+                        where, 'a move and its number of ticks, such as "F 10"', part
+                    )
                 self._move(where, agent, move[1], int(move[2]))
 
             at = found.end()

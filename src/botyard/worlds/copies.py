@@ -131,7 +131,7 @@ class Copies:
         Parameters
         ----------
         state : Blocks
-            States of worlds; a caller may have written them.
+            States of worlds. A caller may have changed them, so the row is checked.
         i : int
             Row of the state.
 
@@ -211,7 +211,7 @@ class Copies:
         Parameters
         ----------
         state : Blocks
-            States of worlds; a caller may have written the number.
+            States of worlds. A caller may have changed the number, so it is checked.
         i : int
             Row of the state.
         """

@@ -292,9 +292,8 @@ class Entities:
         """
         snapshot = self._sim.snapshot
         specs = [self._spec(n) for n in names]
-        # Many bodies share a spec, so compute each size once. Twice the largest
-        # coordinate is more than the distance of any corner from the origin, √2 times
-        # it.
+        # Many bodies share a spec, so compute each size once. No corner is farther from
+        # the origin than √2 times the largest coordinate, so twice it is a safe bound.
         sizes = {
             id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0
             for s in specs

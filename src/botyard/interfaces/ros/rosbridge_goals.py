@@ -178,8 +178,8 @@ class Goals:
         client.keep(goal.room)
         # Store the goal before the request, which may be answered at once.
         self._goals[goal.uuid] = goal
-        # One topic carries the feedback of all goals, so subscribe before feedback can
-        # arrive.
+        # Subscribe before the goal is sent, so that no feedback is missed. All goals of
+        # an action share one topic of feedback.
         if request.feedback:
             self._bridge.read(action + FEEDBACK, self)
         self._ask(goal, SEND, {"goal_id": goal.goal_id, "goal": args}, self._accepted)

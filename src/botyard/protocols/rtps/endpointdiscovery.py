@@ -156,8 +156,8 @@ class EndpointDiscovery:
             is_writer = sample.writer[12:] == guids.PUBLICATIONS_WRITER
             if endpoint.guid[:12] != peer.prefix or endpoint.is_writer != is_writer:
                 raise MalformedError(
-                    "expected endpoints of the sender in its announcement, found an "
-                    "endpoint of another participant"
+                    "expected an announcement of the sender's own writer or reader, "
+                    "found the other kind or an endpoint of another participant"
                 )
         except MalformedError as error:
             self._events.add(
