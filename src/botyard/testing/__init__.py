@@ -28,7 +28,7 @@ _MODULE_OF = {
     "Condition": "testing.conditions",
     "Contact": "sim.contacts",
     "Coverage": "testing.conditions",
-    "Failure": "testing.robotworld",
+    "Failure": "testing.runcondition",
     "Line": "servers.pioneer.nullmodem",
     "NullModem": "servers.pioneer.nullmodem",
     "P2osClient": "testing.p2osclient",

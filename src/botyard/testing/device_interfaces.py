@@ -272,10 +272,7 @@ def _ros_message(
             getattr(types, f"decode_{wire}"),
         )
         data = encode(message, ros.type_name)
-        if (
-            encode(decode(data, ros.type_name), ros.type_name) != data
-            and wire == "ros1"
-        ):
+        if encode(decode(data, ros.type_name), ros.type_name) != data:
             problems.append(f"ros: {ros.type_name} does not pass through {wire}")
 
     return problems
