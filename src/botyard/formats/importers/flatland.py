@@ -24,7 +24,6 @@ from botyard.formats.importers.values import Value, read_yaml, top_keys
 from botyard.geometry import Pose, transform_point
 from botyard.model.obstacles import Returns
 from botyard.model.world import Settings, World
-from botyard.names import shown
 
 ALL: Final = "all"
 """Name that stands for all layers in a list of layers."""
@@ -166,8 +165,9 @@ class _Reader:
             try:
                 x0, y0, x1, y1 = (float(word) * scale for word in words)
             except ValueError:
+                # The file may be of another kind, whose contents must not leak.
                 raise WorldFileError(
-                    f'expected four numbers: x1 y1 x2 y2, found "{shown(line, 60)}"',
+                    "expected four numbers: x1 y1 x2 y2, found another line",
                     data.name,
                     number,
                 ) from None
