@@ -354,6 +354,21 @@ def test_a_name_that_is_taken_and_a_robot_that_is_gone() -> None:
     run(test)
 
 
+def test_a_map_takes_its_renamed_robots_along() -> None:
+    scenario = b"botyard: 1\nrobots:\n- {name: zoe, model: amigo, pose: [2, 2, 0]}\n"
+
+    async def test(desk: RequestHandler) -> None:
+        before = desk.there()
+        await desk.do(SendMap(map="place.yaml", data=scenario))
+        await desk.do(RenameRobots(names=(("zoe", "zac"),)))
+        await desk.undo()
+        await desk.do(RenameRobots(names=(("zoe", "zac"),)), OTHER)
+        assert (await desk.undo()) == "undone: loading place"
+        assert desk.there() == before
+
+    run(test)
+
+
 def test_a_map_takes_its_robots_along_and_puts_back_what_it_has_moved() -> None:
     scenario = (
         b"botyard: 1\nrobots:\n- {name: ann, model: p3dx, pose: [1, 1, "

@@ -20,6 +20,7 @@ from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.ros.graph import RosGraph
+from botyard.model.world import Program
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.ros_messages.types import Types, types
@@ -39,9 +40,9 @@ def world() -> Simulation:
     return sim
 
 
-def run(act: Act) -> None:
+def run(act: Act, program: Program | None = None) -> None:
     async def main() -> None:
-        parts = compose(world(), port=0)
+        parts = compose(world(), port=0, program=program)
         parts.robot_servers.adopt()
         running = asyncio.ensure_future(parts.hub.run())
         try:
@@ -157,6 +158,27 @@ def test_a_renamed_robot_keeps_its_port(still: bool) -> None:
         assert robot_servers.servers["ann"].robot is parts.hub.sim.robots["ann"]
 
     run(act)
+
+
+def test_a_renamed_robot_does_not_get_the_default_controller(still: bool) -> None:
+    """Its controller was ended, or has crashed."""
+
+    async def act(parts: Parts) -> None:
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
+        if still:
+            parts.hub.pause()
+        await robot_servers.open()
+        assert sim.core.programs.by_robot.keys() == {"ann", "bob"}
+        sim.robots["ann"].set_controller(None)
+        sim.core.programs.crash("bob")
+        parts.control.do(USER, RenameRobots(names=(("ann", "anna"), ("bob", "bert"))))
+        # Robots that other code adds are served after the renaming was followed.
+        sim.add_robot("p3dx", "eve", pose=(9.0, 0.0, 0.0))
+        await until(lambda: set(robot_servers.servers) == {"anna", "bert", "eve"})
+        assert sim.core.programs.by_robot.keys() == {"eve"}
+        assert sim.core.programs.crashed.keys() == {"bert"}
+
+    run(act, Program(name="wander"))
 
 
 def test_another_robot_of_the_same_name_gets_the_port() -> None:

@@ -311,8 +311,11 @@ class RobotHost(Protocol):
         """Return the TCP port of a robot; 0 if it has none."""
         ...
 
-    def keep_ports(self, names: Mapping[str, str]) -> None:
-        """Give robots that got other names the ports that they had: new names by old ones."""
+    def keep_ports(self, names: Mapping[Robot, str]) -> None:
+        """Give robots that got other names the ports that they had.
+
+        `names` has new names by former handles.
+        """
         ...
 
     def uses_of(self, robot: str) -> Iterable[str]:

@@ -84,7 +84,7 @@ class RenameRobots(Operation[None]):
                 }
             )
         if host is not None:
-            host.keep_ports(names)
+            host.keep_ports({before[old]: new for old, new in names.items()})
         spawned = {new: control.spawned.pop(old, None) for old, new in names.items()}
         control.spawned.update(
             (n, one) for n, one in spawned.items() if one is not None

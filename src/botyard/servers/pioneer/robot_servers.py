@@ -403,14 +403,17 @@ class RobotServers:
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
             return
-        self.servers[robot.name] = PioneerServer(
-            self.hub, robot, self.settings, self.desk
-        )
+        self._add_server(robot)
         if (
             self._program is not None
             and robot.name not in self.hub.sim.core.programs.by_robot
         ):
             employ(robot, self._program)
+
+    def _add_server(self, robot: Robot) -> None:
+        self.servers[robot.name] = PioneerServer(
+            self.hub, robot, self.settings, self.desk
+        )
 
     def add_factory(
         self,
@@ -470,14 +473,34 @@ class RobotServers:
         sim.remove_robots(robots)
         self._feed.record_change(Subject.PORTS)
 
-    def keep_ports(self, names: Mapping[str, str]) -> None:
-        """Give robots that got other names the ports that they had: new names by old ones."""
-        ports = {new: self.port_of(old) for old, new in names.items()}
-        # Closed now: an old name may be the new name of another robot.
-        for old in names:
-            if old in self.servers:
-                self._close(old)
-        self._closed.update((name, port) for name, port in ports.items() if port)
+    def keep_ports(self, names: Mapping[Robot, str]) -> None:
+        """Give robots that got other names the ports that they had.
+
+        Parameters
+        ----------
+        names : mapping of Robot to str
+            New names by the former handles of the robots.
+        """
+        ports = {
+            new: self.port_of(robot.name)
+            for robot, new in names.items()
+            if robot.name in self.servers
+        }
+        # Closed first: an old name may be the new name of another robot.
+        for robot in names:
+            if robot.name in self.servers:
+                self._close(robot.name)
+        # Their controllers, or none, are as before, so they do not get the default one.
+        robots = [self.hub.sim.robots[name] for name in ports]
+        for robot in robots:
+            self._add_server(robot)
+        if robots:
+            self.hub.background.start(self._open_for(robots, ports), "ports of robots")
+        _, arrived = self._arrived
+        arrived[:] = [
+            self.hub.sim.robots[names[robot]] if robot in names else robot
+            for robot in arrived
+        ]
 
     def uses_of(self, robot: str) -> Iterator[str]:
         """Yield what is connected to a robot by its name: clients, readers of its topics."""
