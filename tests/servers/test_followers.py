@@ -7,19 +7,21 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from botyard.app.compose import Parts, compose
 from botyard.control import USER, RenameRobots
+from botyard.control.census import TopicFacts
 from botyard.errors import NotNowError
 from botyard.formats.models import find_robot
 from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.topiclook import GraphTopics
 from botyard.model.world import Program
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.packet import frame
@@ -149,13 +151,45 @@ def test_a_renamed_robot_keeps_its_port(still: bool) -> None:
             control.do(USER, swap)
         assert list(parts.hub.sim.robots) == ["ann", "bob"]
         writer.close()
-        await until(lambda: not list(robot_servers.uses_of("bob")))
+        await until(lambda: not list(robot_servers.uses_of(["bob"])))
         control.do(USER, swap)
         await until(lambda: set(robot_servers.servers) == {"eve", "ann"})
         await until(lambda: all(map(robot_servers.port_of, ("eve", "ann"))))
         assert robot_servers.port_of("eve") == ports["ann"]
         assert robot_servers.port_of("ann") == ports["bob"]
         assert robot_servers.servers["ann"].robot is parts.hub.sim.robots["ann"]
+
+    run(act)
+
+
+def test_a_robot_keeps_its_name_while_a_node_reads_its_topics() -> None:
+    """Clients and topics are listed once for all robots: the event loop waits for it."""
+
+    class Topics(GraphTopics):
+        lists = 0
+
+        def topics(self) -> Iterator[TopicFacts]:
+            self.lists += 1
+            return super().topics()
+
+    async def act(parts: Parts) -> None:
+        census, counts = parts.hub.census, []
+        graph, paper = (
+            RosGraph(parts.hub, parts.control, parts.maps.cells, types()),
+            Recorder(),
+        )
+        graph.add(paper)
+        topics = census.topics = Topics(graph)
+        census.add(lambda: counts.append(1) or ())
+        paper["/bob/odom"].reader_count = 1
+        rename = RenameRobots(names=(("ann", "anna"), ("bob", "bert")))
+        with pytest.raises(NotNowError, match="bob keeps its name: a ROS node reads"):
+            parts.control.do(USER, rename)
+        paper["/bob/odom"].reader_count = 0
+        parts.control.do(USER, rename)
+        assert list(parts.hub.sim.robots) == ["anna", "bert"]
+        assert (topics.lists, len(counts)) == (2, 2)
+        graph.close()
 
     run(act)
 

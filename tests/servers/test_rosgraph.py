@@ -47,6 +47,7 @@ class Paper:
     is_wanted: bool = False
     replays_latched: bool = False
     is_open: bool = True
+    reader_count: int = 0
     sent: list[EncodedMessage] = field(default_factory=list)
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time as wall
 from collections.abc import (
     Callable,
+    Collection,
     Coroutine,
     Generator,
     Hashable,
@@ -318,8 +319,11 @@ class RobotHost(Protocol):
         """
         ...
 
-    def uses_of(self, robot: str) -> Iterable[str]:
-        """Yield what is connected to a robot by its name: clients, readers of its topics."""
+    def uses_of(self, robots: Collection[str]) -> Iterable[tuple[str, str]]:
+        """Yield robots to which something is connected by their name, and what that is.
+
+        These are clients, and readers of their topics.
+        """
         ...
 
     def serve(

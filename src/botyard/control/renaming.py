@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,8 +71,8 @@ class RenameRobots(Operation[None]):
         for old in names:
             if old not in control.sim.robots:
                 raise control.unknown(old)
-            for reason in uses_of(control, old):
-                raise NotNowError(f"{shown(old)} keeps its name: {reason}")
+        for old, reason in uses_of(control, names):
+            raise NotNowError(f"{shown(old)} keeps its name: {reason}")
         host = control.robot_host
         before = dict(control.sim.robots)
         renamed = control.sim.core.states.rename_robots(names)
@@ -105,37 +105,51 @@ class RenameRobots(Operation[None]):
         return f"{shown(old)} renamed {shown(new)}{more}"
 
 
-def uses_of(control: Site, robot: str) -> Iterator[str]:
-    """Yield the reasons why a robot keeps its name.
+def uses_of(control: Site, robots: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the reasons why robots keep their names.
 
     Parameters
     ----------
     control : Site
         Context of the operation.
-    robot : str
-        Name of a robot.
+    robots : collection of str
+        Names of robots, with a fast test of membership.
+
+    Yields
+    ------
+    (str, str)
+        Name of a robot, and a reason.
     """
     sim = control.sim
     if control.robot_host is not None:
-        yield from control.robot_host.uses_of(robot)
-    if sources := sim.robots[robot].clients:
-        yield f"{shown(', '.join(sources), 100)} commands it"
-    if robot in control.held or sim.core.holders(robot):
-        yield "it is held"
-    if control.traffic is not None and robot in control.traffic.paths:
-        yield "it has a path in the traffic run, which ends first"
+        yield from control.robot_host.uses_of(robots)
+    driven = () if control.traffic is None else control.traffic.paths
+    for robot in robots:
+        if sources := sim.robots[robot].clients:
+            yield robot, f"{shown(', '.join(sources), 100)} commands it"
+        if robot in control.held or sim.core.holders(robot):
+            yield robot, "it is held"
+        if robot in driven:
+            yield robot, "it has a path in the traffic run, which ends first"
     for other, program in sim.core.programs.by_robot.items():
-        if other != robot and _refers(program.options, robot):
-            yield f"the controller {shown(program.name)} of {shown(other)} refers to it"
+        for text in _texts(program.options):
+            if text != other and text in robots:
+                yield (
+                    text,
+                    f"the controller {shown(program.name)} of {shown(other)} refers to it",
+                )
 
 
-def _refers(value: object, robot: str) -> bool:
-    """Return whether an option of a controller has the name of a robot."""
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in an option of a controller, which may be names of robots."""
     if isinstance(value, str):
-        return value == robot
-    if isinstance(value, dict):
-        return any(_refers(one, robot) for one in value.values())
-    return isinstance(value, (list, tuple)) and any(_refers(v, robot) for v in value)
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
 
 
 __all__ = ["RenameRobots", "uses_of"]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from types import MappingProxyType
@@ -502,15 +502,22 @@ class RobotServers:
             for robot in arrived
         ]
 
-    def uses_of(self, robot: str) -> Iterator[str]:
-        """Yield what is connected to a robot by its name: clients, readers of its topics."""
+    def uses_of(self, robots: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield robots to which something is connected by their name, and what that is.
+
+        These are clients, and readers of their topics.
+        """
         census = self.hub.census
         for client in census.clients():
-            if client.robot == robot:
-                yield f"a client ({client.protocol}, {shown(client.address)}) is connected to it"
+            if client.robot in robots:
+                address = shown(client.address)
+                yield (
+                    client.robot,
+                    f"a client ({client.protocol}, {address}) is connected to it",
+                )
         for topic in () if census.topics is None else census.topics.topics():
-            if topic.robot == robot and topic.readers:
-                yield f"a ROS node reads {shown(topic.name)}"
+            if topic.readers and topic.robot in robots:
+                yield topic.robot, f"a ROS node reads {shown(topic.name)}"
 
     def port_of(self, robot: str) -> int:
         """Return the TCP port of a robot; 0 if it has none."""
