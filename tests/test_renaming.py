@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from botyard.engine import commands as cmd
-from botyard.errors import NameRuleError, NameTakenError, UnknownNameError, WorldError
+from botyard.errors import (
+    NameRuleError,
+    NameTakenError,
+    StateError,
+    UnknownNameError,
+    WorldError,
+)
+from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.model.trailers import TrailerSpec
+from botyard.sim import renaming
 from botyard.sim.journal import Entry, RenameRobots
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Robot, Simulation
@@ -127,6 +135,50 @@ def test_programs_go_on() -> None:
     assert again is not None and again.goals_reached == trip.goals_reached
     sim.step(3)
     assert calls[-1] == "anna" and sim.robots["bert"].velocity.vx > 0
+
+
+class Stubborn:
+    """Controller that turns, and refuses its state."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+
+    def act(self) -> None:
+        self.robot.command(w=0.5)
+
+    def get_state(self) -> int:
+        return 1
+
+    def set_state(self, state: int) -> None:
+        raise RuntimeError("no such state")
+
+
+def test_a_program_that_refuses_its_state_stops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sim = world()
+    sim.robots["ann"].set_controller(Stubborn)
+    sim.robots["bob"].set_controller("wander")
+    sim.step(10)
+    rename(sim, {"ann": "anna", "bob": "bert"})
+    assert "robot anna cannot continue, and the robot stops: " in caplog.text
+    assert list(sim.robots) == ["anna", "bert", "tom"]
+    assert sim.core.programs.crashed.keys() == {"anna"}
+    assert sim.core.programs.by_robot.keys() == {"bert"}
+    sim.step(60)
+    assert sim.robots["anna"].velocity == (0.0, 0.0, 0.0)
+
+
+def test_programs_go_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = world()
+    sim.robots["bob"].go_to(12.0, 10.0)
+    sim.step(30)
+    monkeypatch.setattr(renaming, "Budget", lambda: Budget(robots=1))
+    state = sim.save_state()
+    with pytest.raises(StateError, match="expected at most 1 robots"):
+        rename(sim, {"ann": "anna", "bob": "bert"})
+    assert sim.save_state() == state
+    assert sim.robots["bob"].trip is not None
 
 
 def test_a_run_with_new_names_simulates_again() -> None:

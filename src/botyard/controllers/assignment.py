@@ -5,16 +5,19 @@ A controller acts before every step while no client commands its robot.
 
 from __future__ import annotations
 
-from botyard.controllers.base import failed
+from botyard.controllers.base import CRASHES, failed
 from botyard.errors import BotyardError
 from botyard.model.drivechecks import check_drives
 from botyard.model.world import Program
 from botyard.sim import programs
 from botyard.sim.simulation import Robot
+from botyard.sim.statehead import Saveable
 
 
 @programs.employ.implementation
-def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
+def employ(
+    robot: Robot, program: Program, *, anew: bool = False, state: object = None
+) -> None:
     """Assign a controller to a robot from the next step on.
 
     The controller drives until the robot is removed or gets another controller. The
@@ -32,6 +35,9 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
         Whether the robot's program is assigned again, because an episode has started.
         An error is then logged instead of raised, and the robot has no controller until
         the next episode.
+    state : object
+        State of the controller as from its `get_state`; None: it starts without one. An
+        error of the controller is treated as `anew` says.
 
     Raises
     ------
@@ -44,6 +50,16 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
         if not anew:
             raise
         failed(robot, error.__cause__ or error, "cannot start again")
+        return
+    owner = getattr(robot.simulation.core.programs.all[robot.name][1], "__self__", None)
+    if state is None or not isinstance(owner, Saveable):
+        return
+    try:
+        owner.set_state(state)
+    except CRASHES as error:
+        if not anew:
+            raise
+        failed(robot, error, "cannot continue")
 
 
 def _employ(robot: Robot, program: Program) -> None:

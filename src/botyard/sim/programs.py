@@ -220,7 +220,9 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
 
 
 @extension("employ")
-def employ(robot: Any, program: Program, *, anew: bool = False) -> None:
+def employ(
+    robot: Any, program: Program, *, anew: bool = False, state: object = None
+) -> None:
     """Let a program drive a robot from the next step on.
 
     Parameters
@@ -232,6 +234,8 @@ def employ(robot: Any, program: Program, *, anew: bool = False) -> None:
     anew : bool
         Whether an episode has just started, and the program with it. Errors then count
         as a crash of the controller, which is logged, and do not reach the caller.
+    state : object
+        State of the program as from its `get_state`; None: the program starts without one.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from botyard.api.revisions import SAVED, Subject
 from botyard.devices.devicereader import memory_key
 from botyard.devices.worldtables import WORLD_TABLES
 from botyard.engine.state import columns_of, join
-from botyard.errors import NameRuleError, NameTakenError, WorldError
+from botyard.errors import NameRuleError, NameTakenError, StateError, WorldError
 from botyard.formats.budget import Budget
 from botyard.model.devices import names_of
 from botyard.model.trailers import trailer_name
@@ -58,6 +58,14 @@ def rename_robots(core: Core, known: Known, given: Mapping[str, str]) -> dict[st
     -------
     dict of str to str
         New names by old names of all bodies that were renamed, trailers included.
+
+    Raises
+    ------
+    UnknownNameError, NameRuleError, NameTakenError, WorldError
+        A robot does not exist, a new name is not valid or is taken, or a robot is a
+        trailer.
+    StateError
+        There are too many robots. The world is then unchanged.
     """
     names = _checked(core, given)
     if not names:
@@ -66,8 +74,14 @@ def rename_robots(core: Core, known: Known, given: Mapping[str, str]) -> dict[st
     for old in driven:
         core.programs.end(old)
     handles = {old: core.robots[old] for old in names}
-    with core.journal:
-        _restore(core, known, names)
+    try:
+        with core.journal:
+            _restore(core, known, names)
+    except StateError:
+        # The world is unchanged, so the programs continue in it.
+        for old, one in driven.items():
+            _continue(core, old, one)
+        raise
     for old, handle in handles.items():
         handle._remove(names[old])
     core.feed.record_change(*(one for one in SAVED if one is not Subject.TIME))
@@ -160,15 +174,12 @@ def _driven(programs: Programs, names: Mapping[str, str]) -> dict[str, _Driven]:
 
 
 def _continue(core: Core, name: str, one: _Driven) -> None:
-    """Let a program drive a renamed robot from where it was."""
+    """Let a program drive a robot from where it was."""
     if one.has_crashed:
         core.programs.remember_crashed(name, one.program)
         return
     # An error of the program is logged: the robot has its new name already.
-    employ(core.robots[name], one.program, anew=True)
-    owner = getattr(core.programs.driving.get(name, (None, None))[1], "__self__", None)
-    if one.state is not None and isinstance(owner, Saveable):
-        owner.set_state(one.state)
+    employ(core.robots[name], one.program, anew=True, state=one.state)
 
 
 __all__ = ["rename_robots"]
