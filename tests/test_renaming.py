@@ -101,6 +101,26 @@ def test_names_are_swapped_and_checked() -> None:
     assert rename(sim, {"ann": "ann"}) == {}
 
 
+def test_robots_of_one_model_swap_their_names() -> None:
+    sim = Simulation(seed=1)
+    for y, name in enumerate(("ann", "bob", "tom")):
+        sim.add_robot("p3dx", name, pose=(0, 3 * y, 0))
+    former = dict(sim.robots)
+    sim.step(2)
+    rename(sim, {"ann": "bob", "bob": "ann"})
+    assert {n: r.truth.y for n, r in sim.robots.items()} == {
+        "bob": 0.0,
+        "ann": 3.0,
+        "tom": 6.0,
+    }
+    assert sim.robots["tom"] is former["tom"]
+    sim.robots["bob"].command(v=0.3)
+    sim.step(5)
+    assert sim.robots["bob"].velocity.vx > 0 == sim.robots["ann"].velocity.vx
+    with pytest.raises(UnknownNameError, match=r'renamed: use robots\["bob"\]'):
+        _ = former["ann"].truth
+
+
 def test_trailers_have_the_name_of_their_robot() -> None:
     sim = Simulation()
     box = ((-0.3, -0.25), (0.3, -0.25), (0.3, 0.25), (-0.3, 0.25))

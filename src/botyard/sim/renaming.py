@@ -149,7 +149,9 @@ def _restore(core: Core, known: Known, names: Mapping[str, str]) -> None:
     # The programs of all other robots stay as they are: not each of them can be saved.
     programs, core.programs = core.programs, Programs()
     try:
-        restore(core, known, state, Budget(), None, [])
+        # A robot may get the name of another one of its model, which has a handle.
+        fresh = frozenset(names.values())
+        restore(core, known, state, Budget(), None, [], fresh=fresh)
     finally:
         core.programs = programs
     for name, off in left_off.items():

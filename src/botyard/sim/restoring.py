@@ -6,7 +6,7 @@ of the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -77,6 +77,8 @@ def restore(
     budget: Budget,
     employ: Employ | None,
     used: list[object],
+    *,
+    fresh: Collection[str] = (),
 ) -> None:
     """Restore a state; see `Simulation.restore`.
 
@@ -94,6 +96,9 @@ def restore(
         Starts a program for a robot. None: the controllers of the state are left out.
     used : list
         Output: the descriptions that the state refers to are appended.
+    fresh : collection of str
+        Names of robots of the state that get new handles, although the world has robots
+        of these names and models.
 
     Raises
     ------
@@ -160,7 +165,7 @@ def restore(
         check_roster(roster, models, core, known, budget)
     check_head(head, roster, models)
     if not is_same:
-        _arrange_bodies(core, known, roster, models)
+        _arrange_bodies(core, known, roster, models, fresh)
         _arrange_rows(core, roster)
 
     write_columns(core.engine, found)
@@ -311,10 +316,11 @@ def _arrange_bodies(
     known: Known,
     roster: Roster,
     models: Mapping[bytes, RobotSpec | BoxObject],
+    fresh: Collection[str],
 ) -> None:
     """Add, remove and reorder bodies to match the state.
 
-    Handles of robots that both the world and the state have stay valid.
+    Handles of robots that both the world and the state have stay valid, except `fresh`.
     """
     engine = core.engine
     boxes = dict(zip(core.box_names, core.scene.boxes, strict=True))
@@ -322,7 +328,7 @@ def _arrange_bodies(
     def is_there(body: Body) -> bool:
         if body.start is None:
             return body.name in boxes and known.digest(boxes[body.name]) == body.digest
-        robot = core.robots.get(body.name)
+        robot = None if body.name in fresh else core.robots.get(body.name)
         return robot is not None and known.digest(robot.spec) == body.digest
 
     there = [is_there(body) for body in roster.bodies]
