@@ -34,6 +34,7 @@ from botyard.errors import (
 from botyard.formats.bags import bag_messages
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
+from botyard.model.world import thing
 from botyard.pictures.filming import film_options, render_recording
 from botyard.pictures.options import PictureOptions
 from botyard.recording import mcap, recordindex
@@ -122,6 +123,37 @@ def test_commands_are_those_in_force(read: Recording) -> None:
     assert np.isnan(b).all()
     assert c[30].tolist() == [0.0, 0.0, -0.3]
     assert np.isnan(c[[0, 23, 41]]).all()
+
+
+def test_renamed_robots_have_all_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "renamed.mcap"
+    sim = Simulation(seed=4)
+    with sim.record(path, rate=0.0):
+        for y, name in enumerate(("ann", "bob")):
+            sim.add_robot("p3dx", name, pose=(0.0, 3.0 * y, 0.0))
+        sim.add_robot(thing(), "crate", pose=(9.0, 9.0, 0.0))
+        sim.step(3)
+        sim.core.states.rename_robots({"ann": "eve", "crate": "box"})
+        sim.step(2)
+        sim.core.states.rename_robots({"eve": "bob", "bob": "eve"})
+        # The first row, with the first velocity, is the present bob.
+        sim.fleet.command(v=[0.1, 0.2, 0.0])
+        sim.step(2)
+    run = load(path)
+    assert run.robots == ("ann", "bob", "eve")
+    assert run.present.T.tolist() == [
+        [True] * 3 + [False] * 4,
+        [True] * 7,
+        [False] * 3 + [True] * 4,
+    ]
+    ys = run.poses[:, :, 1].round(6)
+    assert ys[:, 1].tolist() == [3.0] * 5 + [0.0] * 2
+    assert ys[3:, 2].tolist() == [0.0] * 2 + [3.0] * 2
+    assert run.commands[-1, 1:, 0].tolist() == [0.1, 0.2]
+    assert [m.text for m in read_track(path).marks if "renamed" in m.text] == [
+        "ann, crate renamed eve, box",
+        "eve, bob renamed bob, eve",
+    ]
 
 
 def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:

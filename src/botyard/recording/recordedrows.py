@@ -8,6 +8,7 @@ from typing import NamedTuple
 from botyard.engine.commands import SetVelocity
 from botyard.errors import BotyardError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
+from botyard.model.trailers import MAX_TRAILERS, trailer_name
 from botyard.model.world import THING
 from botyard.recording import frames
 from botyard.recording.cdrnumbers import ODOMETRY, SCAN
@@ -25,6 +26,7 @@ from botyard.sim.journal import (
     AddRobots,
     RemoveBox,
     RemoveRobots,
+    RenameRobots,
     Submit,
     SubmitEach,
     SubmitVelocities,
@@ -187,10 +189,26 @@ class RecordedRows:
             self._set([name for name in self._bodies if name not in gone])
             for name in gone:
                 self.commands.pop(name, None)
+        elif isinstance(change, RenameRobots):
+            self._rename(dict(zip(change.names, change.to, strict=False)))
         elif isinstance(change, JUMPS):
             # The next state is a keyframe, so deltas need no state before it.
             self._state = None
             self.commands.clear()
+
+    def _rename(self, given: dict[str, str]) -> None:
+        """Give robots and their trailers new names, by the old names of the robots."""
+        trailers = {
+            trailer_name(old, k): trailer_name(new, k)
+            for old, new in given.items()
+            for k in range(1, MAX_TRAILERS + 1)
+        }
+        names = trailers | given
+        self._things = {names.get(name, name) for name in self._things}
+        self.commands = {
+            names.get(name, name): last for name, last in self.commands.items()
+        }
+        self._set([names.get(name, name) for name in self._bodies])
 
     def _command(self, time_ns: int, name: str, command: SetVelocity) -> None:
         last = self.commands.setdefault(name, [0.0, 0.0, 0.0])

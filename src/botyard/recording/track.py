@@ -43,6 +43,7 @@ from botyard.sim.journal import (
     Entry,
     RemoveRobots,
     RemoveZone,
+    RenameRobots,
     ReplaceFloor,
     ReplaceScene,
     Restore,
@@ -85,6 +86,7 @@ _READ: Final = tuple(
         SetZone,
         Claim,
         RemoveRobots,
+        RenameRobots,
     )
 )
 """Changes that are decoded when the file is read: they add maps or models, or are events."""
@@ -396,6 +398,9 @@ class _Maker:
             self._note(time, "robot", f"{listed(change.names)} added")
         elif isinstance(change, RemoveRobots):
             self._note(time, "robot", f"{listed(change.names)} removed")
+        elif isinstance(change, RenameRobots):
+            text = f"{listed(change.names)} renamed {listed(change.to)}"
+            self._note(time, "robot", text)
         elif isinstance(change, AddBox):
             track.models.append(change.box)
         elif isinstance(change, Restore):
