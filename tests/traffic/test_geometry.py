@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 from botyard.traffic.check import is_safe
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
-from botyard.traffic.geometry import arc, paths_of_svg, spline, task_of_paths
+from botyard.traffic.geometry import (
+    SearchLimit,
+    arc,
+    paths_of_svg,
+    spline,
+    task_of_paths,
+)
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2, motions, touches
 from botyard.traffic.outcome import Ending
@@ -80,6 +86,20 @@ def test_conflicts_are_those_of_swept_disks(seed: int) -> None:
                 assert h in found
             elif gap > 0.1:
                 assert h not in found
+
+
+def test_a_limit_of_pairs_changes_no_task() -> None:
+    rng = np.random.default_rng(1)
+    paths = [rng.random((20, 2)) * 60.0 for _ in range(8)]
+    free, limited = (
+        task_of_paths(paths, limit=limit) for limit in (None, SearchLimit(10**6))
+    )
+    assert len(free.listed) > 100
+    assert (free.listed == limited.listed).all()
+    for a, b in zip(free.vehicles, limited.vehicles, strict=True):
+        assert (a.ends == b.ends).all()
+    with pytest.raises(TaskError, match="at most 100 pairs"):
+        task_of_paths(paths, limit=SearchLimit(100))
 
 
 def test_division_is_fine_where_paths_meet_and_coarse_elsewhere() -> None:

@@ -93,6 +93,9 @@ def check_world(world: World, meter: Meter) -> None:
 
     bodies += [(place.pose, 0.0) for place in scene.places]
     bodies.append((scene.start, 0.0))
+    for _, points in () if world.traffic is None else world.traffic.paths:
+        meter.add("vertices", len(points))
+        bodies += [(Pose(x, y, 0.0), 0.0) for x, y in points]
     for pose, reach in bodies:
         x, y, th = pose or (0.0, 0.0, 0.0)
         # A heading that is not finite makes the sum NaN, which the check refuses.

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 MIN_STEP_M: Final = 0.05
 """Least distance between points of a path, m; nearer ones are left out."""
+MAX_LENGTH: Final = 100_000.0
+"""Largest length of all paths of a run together, m."""
+MAX_PAIRS: Final = 500_000
+"""Largest number of pairs of pieces to compare; 2 to 20 µs each."""
 
 
 Points = Sequence[Sequence[float]]
@@ -40,24 +44,34 @@ def task_of(robots: Sequence[Robot], paths: Sequence[Points], speed: float) -> T
     Raises
     ------
     TaskError
-        A path has no length.
+        The paths are too often near each other.
     WorldError
-        The optional package is not installed.
+        A path has no length, or the paths are too long; the optional package is not
+        installed.
     """
-    from botyard.traffic.geometry import task_of_paths
+    from botyard.traffic.geometry import SearchLimit, task_of_paths
 
-    lines = []
+    lines, length = [], 0.0
     for robot, points in zip(robots, paths, strict=True):
         corners = [robot.truth[:2]]
         for x, y in points:
+            step = hypot(x - corners[-1][0], y - corners[-1][1])
             # A point where the robot stands has no direction.
-            if hypot(x - corners[-1][0], y - corners[-1][1]) > MIN_STEP_M:
+            if step > MIN_STEP_M:
                 corners.append((float(x), float(y)))
+                length += step
         if len(corners) < 2:
             raise WorldError(f"the path of {shown(robot.name)} has no length")
         lines.append(np.array(corners, np.float64))
+    if not length <= MAX_LENGTH:
+        raise WorldError(
+            f"expected paths of at most {MAX_LENGTH:g} m together, found {length:g} m"
+        )
     return task_of_paths(
-        lines, [_vehicle(robot.spec, speed) for robot in robots], name="drawn paths"
+        lines,
+        [_vehicle(robot.spec, speed) for robot in robots],
+        name="drawn paths",
+        limit=SearchLimit(MAX_PAIRS),
     )
 
 

@@ -271,29 +271,46 @@ class _Pieces:
         )
         self.owner = np.concatenate(owner)
 
-    def close(self, radii: F8) -> tuple[I8, I8]:
+    def close(self, radii: F8, limit: SearchLimit | None = None) -> tuple[I8, I8]:
         """Return pairs of pieces of different paths whose swept disks overlap.
 
         Parameters
         ----------
         radii : (p,) float64
             Radius of the disk of each path, m.
+        limit : SearchLimit, optional
+            Counts the compared pairs.
 
         Returns
         -------
         a, b : (m,) int64
             Indices of the pieces. Each pair occurs once, the lower index first.
+
+        Raises
+        ------
+        TaskError
+            The limit is exceeded.
         """
         shapely = _shapely()
         tree = shapely.STRtree(self.lines)
         own = radii[self.owner]
         # The tree takes one distance per piece, so it searches with the largest other
         # radius.
-        a, b = tree.query(
-            self.lines,
-            predicate="dwithin",
-            distance=own + float(radii.max(initial=0.0)),
-        )
+        distance = own + float(radii.max(initial=0.0))
+        # Without a limit all pieces are searched for in one call.
+        size = len(own) if limit is None else _SEARCH_CHUNK
+        found = [np.zeros((2, 0), np.int64)]
+        for i in range(0, len(own), size):
+            pairs = tree.query(
+                self.lines[i : i + size],
+                predicate="dwithin",
+                distance=distance[i : i + size],
+            )
+            if limit is not None:
+                limit.take(pairs.shape[1])
+            found.append(pairs + np.array([[i], [0]]))
+
+        a, b = np.concatenate(found, axis=1)
         some = (a < b) & (self.owner[a] != self.owner[b])
         a, b = a[some], b[some]
         near = _overlap(self.lines[a], self.lines[b], own[a] + own[b])
@@ -307,6 +324,7 @@ def task_of_paths(
     longest: float = 8.0,
     shortest: float | None = None,
     name: str = "paths",
+    limit: SearchLimit | None = None,
 ) -> Task:
     """Divide paths into sectors, and find the conflicts.
 
@@ -323,6 +341,8 @@ def task_of_paths(
     longest, shortest : float
         Greatest length of the initial pieces, and smallest length of a halved piece, m. By default
         the smallest length is the robot's diameter or braking distance, whichever is greater.
+    limit : SearchLimit, optional
+        Counts the pairs of pieces that are compared.
 
     Returns
     -------
@@ -332,7 +352,7 @@ def task_of_paths(
     Raises
     ------
     TaskError
-        A path has no length.
+        A path has no length; the limit is exceeded.
     WorldError
         The optional package is not installed.
     """
@@ -367,7 +387,7 @@ def task_of_paths(
     # reached.
     for _ in range(_MAX_HALVINGS):
         pieces = _Pieces(curves, breaks)
-        a, b = pieces.close(radii)
+        a, b = pieces.close(radii, limit)
         critical = np.zeros(len(pieces.owner), np.bool_)
         critical[a] = critical[b] = True
         breaks, changed = _halved(breaks, critical, least)
