@@ -18,12 +18,14 @@ from botyard.control import (
 from botyard.errors import ArgumentError, DeniedError, NotNowError, WorldError
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
+from botyard.traffic import drawnpaths
 from botyard.traffic.generate import generate
 from botyard.traffic.live import LiveTraffic
 from botyard.traffic.on_robots import RobotTraffic
 from botyard.traffic.supervisors.base import Supervisor
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.supervisors.reserving import FirstComeFirstServed
+from botyard.traffic.task import TaskError
 from tests.control.test_mapediting import PAGE, take_back
 
 CROSSING = (
@@ -331,3 +333,48 @@ def test_the_start_is_undone(control: Control) -> None:
     assert sim.core.programs.by_robot["ann"].name == "wander"
     take_back(control, again=True)
     assert live(control).present is not None
+
+
+@pytest.mark.parametrize(
+    ("points", "reason"),
+    [
+        (((1.0e9, 0.0),), "at most 100000 m together, found 2e"),
+        (((1.0e308, 0.0), (-1.0e308, 0.0)), "at most 100000 m together, found inf m"),
+        (tuple((10.0 * (i % 2), i / 20) for i in range(200)), "at most 2000 pairs"),
+    ],
+)
+def test_paths_have_limits(
+    control: Control,
+    points: tuple[tuple[float, float], ...],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drawnpaths, "MAX_PAIRS", 2000)
+    with pytest.raises((WorldError, TaskError), match=reason):
+        control.do(PAGE, RunTraffic(paths=(("ann", points), ("bob", points))))
+    assert live(control).present is None
+
+
+def test_only_drawn_paths_are_saved(control: Control) -> None:
+    """A run of a task after a drawn one does not have the speed of the drawn one."""
+    traffic = live(control)
+    control.do(PAGE, RunTraffic(paths=CROSSING, supervisor="fcfs", speed=0.2))
+    drawn = traffic.left()
+    assert drawn is not None and drawn.speed == 0.2
+    task = generate("deadlock", 4)
+    traffic.attach(RobotTraffic(task, find_supervisor("fcfs"), control.sim), "fcfs")
+    assert traffic.left() is None
+
+
+def test_conflicts_are_looked_up_only_if_there_are_grants_by_hand(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic = live(control)
+    looked: list[int] = []
+    found = traffic._conflicts
+    monkeypatch.setattr(
+        traffic, "_conflicts", lambda i, s: looked.append(s) or found(i, s)
+    )
+    control.do(PAGE, RunTraffic(paths=CROSSING, supervisor="fcfs"))
+    until(control, 60.0, lambda: len(traffic.decisions()) > 2)
+    assert looked == []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botyard.control.trafficpart import Permit
 from botyard.errors import NotNowError, WorldError
-from botyard.model.world import MAX_PATH_POINTS, MAX_PATHS, SectorPaths
+from botyard.model.world import MAX_PATHS, SectorPaths
 from botyard.names import shown
 from botyard.processes.codeload import said_of
 from botyard.sim.simulation import Robot, Simulation
@@ -66,7 +66,8 @@ class LiveTraffic:
         """The run; None if there is none."""
         self.supervisor = ""
         """Name of the supervisor."""
-        self._speed = SPEED
+        self._speed: float | None = None
+        """Highest speed on drawn paths, m/s; None: the run has other paths."""
         self.paths: Mapping[str, tuple[tuple[float, float], ...]] = {}
         """Points of the paths by the names of robots, m."""
         self.is_held = False
@@ -146,17 +147,16 @@ class LiveTraffic:
     def left(self) -> SectorPaths | None:
         """Return what is left of the paths, to run it again later; None if nothing is.
 
-        Runs of other programs are left out: only their supervisor can continue them.
+        Only drawn paths are kept: sectors of a task cannot be made again from its paths,
+        and only its supervisor can continue the run of another program.
         """
-        from botyard.traffic.supervisors.registry import supervisor_names
-
         run = self.present
-        if run is None or not self._stop or self.supervisor not in supervisor_names():
+        if run is None or not self._stop or self._speed is None:
             return None
         paths = []
         for d, place in zip(run.drivers, run.places, strict=True):
             along, corners = d.path.along, d.path.corners
-            ahead = corners[along > place + MIN_STEP_M].tolist()[:MAX_PATH_POINTS]
+            ahead = corners[along > place + MIN_STEP_M].tolist()
             if ahead and not d.done:
                 points = tuple((round(x, 3), round(y, 3)) for x, y in ahead)
                 paths.append((d.robot.name, points))
@@ -190,7 +190,7 @@ class LiveTraffic:
             Name of its supervisor.
         """
         self.end()
-        self.present, self.supervisor = run, supervisor
+        self.present, self.supervisor, self._speed = run, supervisor, None
         self.renew()
         run.pass_on, run.on_event = self._pass_on, self._on_event
         self._tick = self._sim.tick
@@ -303,10 +303,14 @@ class LiveTraffic:
             allowed = run.drivers[robot].allowed
             if sector <= allowed:
                 del self._pending[robot]
-            elif robot not in self._stopped and not any(
-                held in self._by_hand
-                for s in range(allowed + 1, sector + 1)
-                for held in self._conflicts(robot, s)
+            # Most runs have no grants by hand, and sectors can have many conflicts.
+            elif robot not in self._stopped and not (
+                self._by_hand
+                and any(
+                    held in self._by_hand
+                    for s in range(allowed + 1, sector + 1)
+                    for held in self._conflicts(robot, s)
+                )
             ):
                 del self._pending[robot]
                 self._note(robot, sector, "grants", self.supervisor)
