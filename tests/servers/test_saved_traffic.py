@@ -8,13 +8,18 @@ import zipfile
 
 import pytest
 
-from botyard.errors import WorldFileError
+from botyard.control import Caller, Level, SendMap, Undo
+from botyard.errors import BudgetError, WorldFileError
 from botyard.formats.base import Options, Source
+from botyard.formats.crashstate import SavedRobot, SavedState
 from botyard.formats.registry import read_world
+from botyard.geometry import Pose
 from botyard.model.scene import Scene
+from botyard.servers.jobs.statefile import restore
 from botyard.sim.simulation import Simulation
 from botyard.traffic.live import LiveTraffic
 from tests.page.serving import TOKEN, Served, served
+from tests.waiting import PATIENCE
 
 PATHS = {
     "ann": [(0.0, 0.0), (9.0, 0.0), (9.0, 3.0)],
@@ -82,3 +87,68 @@ def test_wrong_paths_are_refused_with_their_place(traffic: str, reason: str) -> 
     text = f"botyard: 1\nrobots:\n- name: ann\ntraffic: {traffic}\n"
     with pytest.raises(WorldFileError, match=rf"a\.yaml:4.*{reason}"):
         read_world(Source("a.yaml", text.encode()), Options())
+
+
+SAVED = b"""
+botyard: 1
+robots:
+- {name: ann, model: p3dx, pose: [-9, 0, 0]}
+traffic: {paths: {ann: [[0, 0], [9, 0]]}}
+"""
+
+
+def yard() -> Simulation:
+    sim = Simulation(Scene(name="yard"), seed=1, odometry_error="none")
+    sim.add_robot("p3dx", "ann", pose=(4.0, 4.0, 0.0))
+    return sim
+
+
+def test_paths_start_where_the_loaded_file_puts_a_present_robot() -> None:
+    with served(yard(), interval=0.01) as simulator:
+        simulator.do(lambda: simulator.desk.load_file("saved.yaml", SAVED, "this test"))
+        traffic = live(simulator)
+        simulator.wait(lambda: traffic.present is not None)
+        paths = simulator.do(lambda: dict(traffic.paths))
+        assert paths["ann"] == ((-9.0, 0.0), (0.0, 0.0), (9.0, 0.0))
+
+
+def test_a_restart_after_a_crash_does_not_start_the_traffic_again() -> None:
+    world = read_world(Source("a.yaml", SAVED), Options())
+    with served(yard(), interval=0.01) as simulator:
+        there = SavedRobot(name="ann", model="p3dx", pose=Pose(3, 1, 0))
+        state = SavedState(tick=0, map="", speed=1.0, paused=True, robots=(there,))
+        traffic = live(simulator)
+
+        def restart() -> bool:
+            simulator.robot_servers.populate(world)
+            started = traffic.present is not None
+            restore(simulator.robot_servers, state)
+            return started
+
+        assert simulator.do(restart)
+        assert simulator.do(lambda: traffic.present) is None
+        assert simulator.do(lambda: simulator.sim.robots["ann"].truth.x) == 3.0
+
+
+@pytest.mark.parametrize("has_changed", [False, True])
+def test_undo_of_a_load_ends_the_run_that_it_started(has_changed: bool) -> None:
+    with served(yard(), interval=0.01) as simulator:
+        control, traffic = simulator.robot_servers.control, live(simulator)
+        caller = Caller("page", Level.OWN, key="me", undo_group=0)
+        load = SendMap(map="saved.yaml", data=SAVED)
+        loaded = simulator.do(lambda: control.do(caller, load))
+        assert loaded.result(PATIENCE)
+        assert traffic.present is not None
+        if has_changed:
+            simulator.do(lambda: traffic.run({"ann": [(5.0, 5.0)]}))
+        undone = simulator.do(lambda: control.do(caller, Undo()))
+        undone.result(PATIENCE)
+        assert simulator.sim.scene.name == "yard"
+        assert (traffic.present is not None) is has_changed
+
+
+@pytest.mark.parametrize("x", ["1.0e+9", "1.0e+308"])
+def test_paths_of_a_file_stay_in_the_extent_of_worlds(x: str) -> None:
+    text = SAVED.replace(b"[9, 0]", f"[{x}, 0]".encode())
+    with pytest.raises(BudgetError, match="extent"):
+        read_world(Source("a.yaml", text), Options())

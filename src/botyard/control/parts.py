@@ -308,6 +308,11 @@ class RobotHost(Protocol):
         """Robots that the current map has added."""
         ...
 
+    @property
+    def traffic_version(self) -> int:
+        """Version of the run of traffic that the current map started; 0: it started none."""
+        ...
+
     def port_of(self, robot: str) -> int:
         """Return the TCP port of a robot; 0 if it has none."""
         ...

@@ -85,14 +85,15 @@ class MapReplaced(Part):
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Restore the former map and its boxes; remove the new map's robots."""
+        """Restore the former map and its boxes; remove the new map's robots, end its traffic."""
         sim = control.sim
         maps, robot_host = (
             control.part(control.maps, NO_MAPS),
             control.part(control.robot_host, NO_ROBOT_HOST),
         )
         # List the robots before the map is restored, after which `arrived` has other
-        # robots.
+        # robots; the same holds for the run of traffic.
+        run = robot_host.traffic_version
         came = [
             robot.name
             for robot in robot_host.arrived
@@ -105,6 +106,9 @@ class MapReplaced(Part):
             notes.append(str(error))
             return []
 
+        # A run that other clients have started or ended since is left as it is.
+        if run and control.traffic is not None and control.traffic.version == run:
+            control.traffic.end()
         # Clients may have removed robots while the map was loaded.
         came = [name for name in came if name in sim.robots]
         # Copy the bodies before the removal: the copy becomes the step that redoes

@@ -219,7 +219,8 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
     """Restore the state of a simulator.
 
     Call this when the map and the robots of the command line and the map are in place.
-    Failures to restore a robot or box are logged.
+    Failures to restore a robot or box are logged. The traffic of a scenario is not started
+    again.
 
     Parameters
     ----------
@@ -233,7 +234,10 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
     dict of str to int
         Former ports of robots by name.
     """
-    sim = robot_servers.hub.sim
+    sim, traffic = robot_servers.hub.sim, robot_servers.control.traffic
+    # Its paths start at the poses of the file, and a robot would first drive back there.
+    if traffic is not None:
+        traffic.end()
     wanted = {r.name for r in state.robots}
     gone = [n for n in sim.robots if n not in wanted] + [
         n for n in sim.core.box_names if n not in state.boxes

@@ -106,6 +106,7 @@ class RobotServers:
         self.is_serving = True
         """Whether robots have open ports."""
         self._arrived: tuple[int, list[Robot]] = -1, []
+        self._run = -1, 0
         """Revision of the latest map that was loaded at run time, and the robots that it added."""
         self._patient = patient
         self._equip = equip
@@ -240,8 +241,12 @@ class RobotServers:
         run, traffic = world.traffic, self.control.traffic
         if run is None or traffic is None:
             return
+        # Paths start at the true poses, so placements that wait must take effect first.
+        if self.hub.sim.core.is_pending:
+            self.hub.sim.settle()
         try:
             traffic.run(dict(run.paths), run.supervisor, run.speed)
+            self._run = self._feed.last(Subject.MAP), traffic.version
         except BotyardError as error:
             log.warning(
                 "the traffic of %s was not started: %s", world.scene.source, error
@@ -282,6 +287,12 @@ class RobotServers:
         """Robots that the current map added, if it was loaded at run time."""
         revision, robots = self._arrived
         return robots if revision == self._feed.last(Subject.MAP) else ()
+
+    @property
+    def traffic_version(self) -> int:
+        """Version of the run of traffic that the current map started; 0: it started none."""
+        revision, version = self._run
+        return version if revision == self._feed.last(Subject.MAP) else 0
 
     def _add_placed(self, some: Sequence[PlacedRobot]) -> list[Robot]:
         sim = self.hub.sim
