@@ -24,6 +24,7 @@ from botyard.interfaces.vda5050.fleet import (
     STATE_RATE,
     Fleet,
 )
+from botyard.interfaces.vda5050.shown import ShownFleet
 from botyard.protocols.vda5050.orders import (
     MAX_ACTIONS,
     Action,
@@ -32,7 +33,9 @@ from botyard.protocols.vda5050.orders import (
     OrderError,
 )
 from botyard.protocols.vda5050.states import Vehicle5050, order_message
+from botyard.sim.simulation import Simulation
 from botyard.traffic.kernels import events as k
+from botyard.traffic.live import LiveTraffic
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending
 from botyard.traffic.task import Vehicle
@@ -1039,3 +1042,26 @@ def check_stops(
     assert robot_servers.fleet.agvs[0].barrier._next == 0.0
     left = len(state["nodeStates"])
     assert left <= len(places) - 1 - int(state["lastNodeId"][1:])
+
+
+def test_a_run_that_has_ended_is_shown_again_with_the_next_order() -> None:
+    robot_servers = RobotServers()
+    sim = Simulation(odometry_error="none")
+    live = LiveTraffic(sim)
+    ShownFleet(robot_servers.fleet, sim, live)
+    robot_servers.order(0, crossing("a", True, 2))
+    robot_servers.order(1, crossing("b", False, 2))
+    robot_servers.fleet.begin(robot_servers.now)
+    sim.step(5)
+    assert not live.has_ended
+    sim.reset()
+    sim.step()
+    assert "set back" in live.ending
+    robot_servers.order(0, crossing("a", True, 4, update=1, begin=1))
+    sim.step()
+    assert not live.has_ended and live.ending == ""
+    # The discs follow their AGVs.
+    robot_servers.go_on(10.0)
+    sim.step(2)
+    x = robot_servers.fleet.places()[0][0] - 6.0
+    assert sim.robots["one"].truth.x == pytest.approx(x)

@@ -67,6 +67,8 @@ def test_orders_are_seen(browser: Browser, broker: int, tmp_path: Path) -> None:
             # Nothing can be decided here.
             for name in ("Hold decisions", "Draw paths …", "End the run", "Grant 2"):
                 expect(panel.get_by_role("button", name=name)).to_have_count(0)
+            # The master control cannot return to an earlier moment.
+            assert one.js("__sim.timeline.state") is None
             assert violations(one) == []
             # One is released while time stands still, and drives when time goes on.
             one.press(" ")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -219,14 +220,20 @@ async def _serve(
     o: Mapping[str, Any],
     speed: float,
     prepare: Callable[[Parts], None],
+    history: bool = True,
 ) -> None:
-    """Serve a world with its traffic and the page until Ctrl-C, or until the page ends it."""
+    """Serve a world with its traffic and the page until Ctrl-C, or until the page ends it.
+
+    Without `history` the page cannot continue from an earlier moment.
+    """
     from botyard.app.checks import check_options
     from botyard.app.options import RunOptions
     from botyard.cli.showing import show
     from botyard.cli.warmup import warm_up_with_progress
 
     options = RunOptions(port=0, **{key: o[key] for key in PAGE_OPTIONS})
+    if not history:
+        options = replace(options, history=0.0)
     check_options(options)
 
     def prepared(parts: Parts) -> None:
@@ -309,7 +316,9 @@ def run_over_mqtt(
             )
 
         try:
-            await _serve(sim, live, f"{agvs} AGVs of VDA 5050", o, speed, prepare)
+            said = f"{agvs} AGVs of VDA 5050"
+            # The master control cannot return to an earlier moment.
+            await _serve(sim, live, said, o, speed, prepare, history=False)
         finally:
             stop.set()
             # The AGVs report to the master control that they go offline.

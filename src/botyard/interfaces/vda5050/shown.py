@@ -73,7 +73,9 @@ class ShownFleet:
             return
         agvs = self._fleet.agvs
         routes: list[object] = [agv.route for agv in agvs]
-        if routes == self._routes:
+        # A run that has ended is shown again with the next change.
+        is_shown = self._live.present is self and not self._live.has_ended
+        if is_shown and routes == self._routes:
             return
         self._routes = routes
         for i, agv in enumerate(agvs):
@@ -88,7 +90,7 @@ class ShownFleet:
             d.nodes = (
                 () if agv.course is None else tuple(n.id for n in agv.course.nodes)
             )
-        if self._live.present is self:
+        if is_shown:
             self._live.renew()
         else:
             self._live.attach(self, MASTER)
