@@ -226,8 +226,8 @@ class ServiceServer:
 
     @property
     def has_unread_answers(self) -> bool:
-        """Whether a client has not acknowledged a response yet."""
-        return len(self.writer.kept) > 0
+        """Whether a client has not acknowledged a response yet, or is not known yet."""
+        return len(self.writer.kept) > 0 or bool(self._waiting)
 
     def _forget_late(self, now: float) -> None:
         # The deque is in the order of deadlines, because all have the same timeout.

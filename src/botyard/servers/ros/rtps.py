@@ -408,7 +408,8 @@ class RtpsNode:
                     # The network interface may no longer exist.
                     with contextlib.suppress(OSError):
                         sender.sendto(datagram, address)
-            else:
+            # A permitted peer may announce addresses of other hosts.
+            elif not self._only or address[0] in self._only:
                 self._sent[address] += len(datagram)
                 # A full buffer or an unreachable peer counts as packet loss.
                 with contextlib.suppress(OSError):
