@@ -252,7 +252,7 @@ def _node_of(row: Any, where: str) -> Node:
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
         raise OrderError(
             "validationError",
-            f"{at}: expected x, y and theta of at most ±{MAX_PLACE:g}, found {x}, {y} "
+            f"{at}: expected x, y and theta from -{MAX_PLACE:g} to {MAX_PLACE:g}, found {x}, {y} "
             f"and {theta}",
         )
     # The comparison is negated, so that NaN is refused.
