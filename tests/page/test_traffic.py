@@ -89,12 +89,11 @@ def test_a_deadlock_is_seen(browser: Browser, renderer: str) -> None:
         other = simulator.do(lambda: sim.robots["traffic1"].truth)
         mid = x + 0.5 * (other.x - x), y + 0.5 * (other.y - y)
         one.until("__sim.world.traffic !== null")
-        assert shows(one, "stalled", *mid)
+        wait(lambda: shows(one, "stalled", *mid))
         assert violations(one) == []
         one.press("Shift+Y")
         one.until("__sim.world.traffic === null")
-        one.tab.wait_for_timeout(100)
-        assert not shows(one, "stalled", *mid)
+        wait(lambda: not shows(one, "stalled", *mid))
 
 
 def test_paths_are_drawn_and_decided_by_hand(browser: Browser) -> None:

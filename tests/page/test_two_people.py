@@ -128,6 +128,11 @@ def test_two_people_see_each_other_by_name_and_color(browser: Browser) -> None:
         one.js("__sim.selection.set([])")
         one.drag((-2, 0), (-2, 2), drop=False)
         expect(theirs).to_contain_text("holds ann")
+        # The other page must show the robot where it is taken.
+        other.until(
+            "Math.abs(__sim.world.pose(__sim.world.rows.get('ann'))[1]"
+            " + __sim.world.schema.origin[1] - 2) < 0.05"
+        )
         other.drag((-2, 2), (0, 2))
         expect(other.tab.get_by_text("ann: Eve holds it")).to_be_visible()
         one.tab.mouse.up()
