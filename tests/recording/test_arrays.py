@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from botyard.errors import (
 from botyard.formats.bags import bag_messages
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
+from botyard.model.trailers import TrailerSpec
 from botyard.model.world import thing
 from botyard.pictures.filming import film_options, render_recording
 from botyard.pictures.options import PictureOptions
@@ -154,6 +156,21 @@ def test_renamed_robots_have_all_their_rows(tmp_path: Path) -> None:
         "ann, crate renamed eve, box",
         "eve, bob renamed bob, eve",
     ]
+
+
+def test_trailers_of_a_renamed_robot_have_its_new_name(tmp_path: Path) -> None:
+    path = tmp_path / "trailers.mcap"
+    sim = Simulation(seed=4)
+    outline = ((-0.3, -0.25), (0.3, -0.25), (0.3, 0.25), (-0.3, 0.25))
+    trailer = TrailerSpec(outline=outline, hitch=0.5, length=1.0)
+    sim.add_robot(replace(find_robot("p3dx"), trailers=(trailer,)), "tug")
+    with sim.record(path, rate=0.0):
+        sim.step(3)
+        sim.core.states.rename_robots({"tug": "pull"})
+        sim.step(2)
+    run = load(path)
+    assert run.robots == ("tug", "tug_trailer_1", "pull", "pull_trailer_1")
+    assert run.present[-2:, 2].all()
 
 
 def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:
