@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from botyard.control.caller import Caller
+from botyard.control.operation import Operation
 from botyard.control.site import Site
+from botyard.errors import BotyardError
 from botyard.names import shown
 from botyard.sim.simulation import Simulation
 
@@ -268,6 +270,30 @@ def names_text(names: Sequence[str]) -> str:
     )
 
 
+def performed(
+    operation: Operation[Any], control: Site, caller: Caller, notes: list[str]
+) -> bool:
+    """Perform an inverse operation, and return whether it took effect.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that undoes or redoes a change.
+    control : Site
+        Context of the operation.
+    caller : Caller
+        Client.
+    notes : list of str
+        Output list: receives the reason if the operation is refused.
+    """
+    try:
+        operation.perform(control, caller)
+    except BotyardError as error:
+        notes.append(str(error))
+        return False
+    return True
+
+
 def add_note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
     """Add a note about bodies to a list.
 
@@ -293,4 +319,5 @@ __all__ = [
     "add_note",
     "described",
     "names_text",
+    "performed",
 ]

@@ -17,8 +17,8 @@ from botyard.control.undo_part import (
     TakingBack,
     add_note,
     names_text,
+    performed,
 )
-from botyard.errors import BotyardError
 from botyard.model.world import Program
 from botyard.sim.programs import employ
 
@@ -206,10 +206,8 @@ class Renamed(Part):
             if name in control.sim.robots and control.identity(name) == kept.body
         }
         add_note(notes, [n for n in self.kept if n not in there], "is gone", "are gone")
-        try:
-            RenameRobots(names=tuple(there.items())).perform(control, caller)
-        except BotyardError as error:
-            notes.append(str(error))
+        back = RenameRobots(names=tuple(there.items()))
+        if not performed(back, control, caller, notes):
             return []
         return [Renamed.of(control, there.items())]
 

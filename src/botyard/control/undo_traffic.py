@@ -17,8 +17,15 @@ from botyard.control.traffic import (
     RunTraffic,
 )
 from botyard.control.trafficpart import Permit
-from botyard.control.undo_part import Kept, Key, Log, Part, Placements, TakingBack
-from botyard.errors import BotyardError
+from botyard.control.undo_part import (
+    Kept,
+    Key,
+    Log,
+    Part,
+    Placements,
+    TakingBack,
+    performed,
+)
 from botyard.names import shown
 
 
@@ -94,10 +101,7 @@ class TrafficChanged(Part):
         if control.traffic is None or control.traffic.version != self.version:
             notes.append("the traffic has changed since")
             return []
-        try:
-            self.back.perform(control, caller)
-        except BotyardError as error:
-            notes.append(str(error))
+        if not performed(self.back, control, caller, notes):
             return []
         return [
             TrafficChanged(self.text, control.traffic.version, self.again, self.back)

@@ -27,7 +27,7 @@ from botyard.sim.core import Core
 from botyard.sim.journal import RenameRobots
 from botyard.sim.programs import Programs, employ
 from botyard.sim.restoring import restore
-from botyard.sim.statehead import Known, Queued, Roster, Saveable, head_of
+from botyard.sim.statehead import Known, Queued, Roster, head_of, state_of
 
 
 @dataclass(slots=True)
@@ -169,9 +169,7 @@ def _driven(programs: Programs, names: Mapping[str, str]) -> dict[str, _Driven]:
     for name in names:
         program, act = programs.all.get(name, (None, None))
         if program is not None:
-            owner = getattr(act, "__self__", None)
-            state = owner.get_state() if isinstance(owner, Saveable) else None
-            found[name] = _Driven(program, state, name in crashed)
+            found[name] = _Driven(program, state_of(act), name in crashed)
     return found
 
 

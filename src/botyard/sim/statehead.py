@@ -466,6 +466,12 @@ def _is_value(options: Mapping[str, Any]) -> bool:
     return True
 
 
+def state_of(act: object) -> Any:
+    """Return the state of the program whose method `act` is; None if it has none."""
+    owner = getattr(act, "__self__", None)
+    return owner.get_state() if isinstance(owner, Saveable) else None
+
+
 def controllers_of(core: Core) -> list[Controller]:
     """Return the programs that drive robots, with their states.
 
@@ -487,8 +493,7 @@ def controllers_of(core: Core) -> list[Controller]:
 
             continue
 
-        owner = getattr(act, "__self__", None)
-        state = owner.get_state() if isinstance(owner, Saveable) else None
+        state = state_of(act)
         if state is None:
             raise StateError(
                 f"robot {name}: its controller {program.name} cannot be saved: "
@@ -516,4 +521,5 @@ __all__ = [
     "UnderWay",
     "controllers_of",
     "head_of",
+    "state_of",
 ]

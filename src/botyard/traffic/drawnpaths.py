@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,17 +14,12 @@ from botyard.numerics.elementary import hypot
 from botyard.sim.simulation import Robot
 from botyard.traffic.task import Task, Vehicle
 
-if TYPE_CHECKING:
-    pass
-
-
 MIN_STEP_M: Final = 0.05
 """Least distance between points of a path, m; nearer ones are left out."""
 MAX_LENGTH: Final = 100_000.0
 """Largest length of all paths of a run together, m."""
 MAX_PAIRS: Final = 500_000
 """Largest number of pairs of pieces to compare; 2 to 20 µs each."""
-
 
 Points = Sequence[Sequence[float]]
 

@@ -114,7 +114,7 @@ class Decision:
     what : str
         ``grants`` or ``takes back``.
     by : str
-        Name of the supervisor, or `BY_HAND`.
+        Name of the supervisor, or `botyard.traffic.live.BY_HAND`.
     """
 
     time: float

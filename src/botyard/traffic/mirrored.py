@@ -93,7 +93,54 @@ class Disc:
             sim.put(self.robot.name, (x, y, self.th))
 
 
-class MirroredTraffic:
+class DiscRun:
+    """Run of the exact engine whose robots a world shows as discs.
+
+    Parameters
+    ----------
+    sim : Simulation
+        World.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self.pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]] = (
+            lambda grants: grants
+        )
+        """See `botyard.traffic.on_robots.RobotTraffic.pass_on`."""
+        self.on_event: Callable[[float, int, int, int], None] = (
+            lambda _t, _robot, _kind, _sector: None
+        )
+        """Called with kinds STOP and START of robots, at simulated times of the world, s."""
+        self._waiting: set[int] = set()
+
+    @property
+    def traffic(self) -> Traffic:
+        """The run of the exact engine."""
+        raise NotImplementedError
+
+    @property
+    def state(self) -> I8:
+        """State of the permissions, (n, 4); see `botyard.traffic.outcome.waiting_robots`."""
+        columns = (runarrays.ALLOWED, runarrays.ASKED, runarrays.TAIL, runarrays.HEAD)
+        found: I8 = self.traffic.world.i[:, columns].astype(np.int64)
+        return found
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Whether each robot has finished, (n,)."""
+        found: NDArray[np.bool_] = self.traffic.world.i[:, runarrays.DONE] != 0
+        return found
+
+    def _set_waiting(self, i: int, waits: bool, sector: int) -> None:
+        """Report that a robot waits in a sector, or no longer, if that is new."""
+        if waits != (i in self._waiting):
+            kind = runarrays.STOP if waits else runarrays.START
+            self.on_event(self._sim.time, i, kind, sector)
+            (self._waiting.add if waits else self._waiting.discard)(i)
+
+
+class MirroredTraffic(DiscRun):
     """A run of the exact engine that a world shows; see `botyard.traffic.live.LiveTraffic`.
 
     Parameters
@@ -105,20 +152,12 @@ class MirroredTraffic:
     """
 
     def __init__(self, traffic: Traffic, sim: Simulation) -> None:
-        self._traffic, self._sim = traffic, sim
+        super().__init__(sim)
+        self._traffic = traffic
         self.task, self.supervisor = traffic.task, traffic.supervisor
-        self.pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]] = (
-            lambda grants: grants
-        )
-        """See `botyard.traffic.on_robots.RobotTraffic.pass_on`."""
-        self.on_event: Callable[[float, int, int, int], None] = (
-            lambda _t, _robot, _kind, _sector: None
-        )
-        """Called with kinds STOP and START of robots, at simulated times of the world, s."""
         self.on_step: Callable[[float], Ending | None] = self.advance
         """Called after each step with the time of the world, s; advances the run."""
         self._arrived: list[int] = []
-        self._waiting: set[int] = set()
         self.drivers = [
             Disc.of(sim, vehicle, Path2(lane), name, i)
             for i, (vehicle, lane, name) in enumerate(
@@ -173,17 +212,9 @@ class MirroredTraffic:
     # -- the run, for its host
 
     @property
-    def state(self) -> I8:
-        """State of the permissions, (n, 4); see `botyard.traffic.outcome.waiting_robots`."""
-        columns = (runarrays.ALLOWED, runarrays.ASKED, runarrays.TAIL, runarrays.HEAD)
-        found: I8 = self._traffic.world.i[:, columns].astype(np.int64)
-        return found
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Whether each robot has finished, (n,)."""
-        found: NDArray[np.bool_] = self._traffic.world.i[:, runarrays.DONE] != 0
-        return found
+    def traffic(self) -> Traffic:
+        """The run of the exact engine."""
+        return self._traffic
 
     def act(self) -> None:
         """Let the permissions that have arrived take effect."""
@@ -212,10 +243,7 @@ class MirroredTraffic:
             d.allowed, d.done = allowed, done[i]
             d.move(self._sim, float(places[i]))
             waits = asked > allowed and not d.done
-            if waits != (i in self._waiting):
-                kind = runarrays.STOP if waits else runarrays.START
-                self.on_event(self._sim.time, i, kind, d.head)
-                (self._waiting.add if waits else self._waiting.discard)(i)
+            self._set_waiting(i, waits, d.head)
         return ending
 
     def allow(self, i: int, sector: int) -> None:
@@ -253,4 +281,4 @@ class MirroredTraffic:
         self.least_allowed(i)
 
 
-__all__ = ["Disc", "MirroredTraffic"]
+__all__ = ["Disc", "DiscRun", "MirroredTraffic"]

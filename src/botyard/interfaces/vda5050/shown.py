@@ -7,11 +7,7 @@ the master control (the horizon).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from botyard.errors import WorldError
 from botyard.interfaces.vda5050.agv import AT_REST, Agv
@@ -21,7 +17,7 @@ from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.kernels import runarrays
 from botyard.traffic.live import LiveTraffic
-from botyard.traffic.mirrored import Disc
+from botyard.traffic.mirrored import Disc, DiscRun
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Supervisor
 from botyard.traffic.task import I8, Task
@@ -34,7 +30,7 @@ REFUSAL: Final = (
 )
 
 
-class ShownFleet:
+class ShownFleet(DiscRun):
     """Run of a fleet in a world; see `botyard.traffic.liverun.LiveRun`.
 
     It attaches itself to the traffic of the world when the run starts, and shows new
@@ -51,19 +47,11 @@ class ShownFleet:
     """
 
     def __init__(self, fleet: Fleet, sim: Simulation, live: LiveTraffic) -> None:
-        self._fleet, self._sim, self._live = fleet, sim, live
+        super().__init__(sim)
+        self._fleet, self._live = fleet, live
         self.refusal = REFUSAL
         """See `botyard.traffic.liverun.LiveRun.refusal`."""
-        self.pass_on: Callable[[list[tuple[int, int]]], list[tuple[int, int]]] = (
-            lambda grants: grants
-        )
-        """Called with the sectors that the master control has released."""
-        self.on_event: Callable[[float, int, int, int], None] = (
-            lambda _t, _robot, _kind, _sector: None
-        )
-        """Called with kinds STOP and START of AGVs, at simulated times of the world, s."""
         self.drivers: list[Disc] = []
-        self._waiting: set[int] = set()
         self._routes: list[object] = []
         fleet.on_change = self._follow
 
@@ -98,19 +86,20 @@ class ShownFleet:
     # -- the run, for its host
 
     @property
-    def _traffic(self) -> Traffic:
+    def traffic(self) -> Traffic:
+        """The run of the exact engine."""
         assert self._fleet.traffic is not None
         return self._fleet.traffic
 
     @property
     def task(self) -> Task:
         """Task of all orders, which changes with them."""
-        return self._traffic.task
+        return self.traffic.task
 
     @property
     def supervisor(self) -> Supervisor:
         """Supervisor of the exact engine, which grants nothing."""
-        return self._traffic.supervisor
+        return self.traffic.supervisor
 
     @property
     def state(self) -> I8:
@@ -118,16 +107,9 @@ class ShownFleet:
 
         An AGV that has come to rest at the end of its base asks for the next sector.
         """
-        columns = (runarrays.ALLOWED, runarrays.ASKED, runarrays.TAIL, runarrays.HEAD)
-        found: I8 = self._traffic.world.i[:, columns].astype(np.int64)
+        found = super().state
         for i in range(len(found)):
             found[i, 1] = found[i, 0] + (i in self._waiting)
-        return found
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Whether each AGV has finished its order, (n,)."""
-        found: NDArray[np.bool_] = self._traffic.world.i[:, runarrays.DONE] != 0
         return found
 
     def act(self) -> None:
@@ -135,7 +117,7 @@ class ShownFleet:
 
     def observe(self) -> Ending | None:
         """Move the discs, and report releases and waits."""
-        traffic = self._traffic
+        traffic = self.traffic
         places, speeds = self._fleet.places()
         allowed = traffic.world.i[:, runarrays.ALLOWED].tolist()
         heads = traffic.world.i[:, runarrays.HEAD].tolist()
@@ -158,10 +140,7 @@ class ShownFleet:
                 and float(places[i])
                 >= float(ends[allowed[i]]) - d.vehicle.radius - 1e-6
             )
-            if waits != (i in self._waiting):
-                kind = runarrays.STOP if waits else runarrays.START
-                self.on_event(self._sim.time, i, kind, d.head)
-                (self._waiting.add if waits else self._waiting.discard)(i)
+            self._set_waiting(i, waits, d.head)
         return self._fleet.ending
 
     def allow(self, i: int, sector: int) -> None:
